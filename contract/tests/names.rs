@@ -3,7 +3,7 @@
 use contract::category::Category;
 use contract::registry::{COMPONENTS, Entry, TASKS};
 use contract::task::Grading;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 fn ids(entry: &Entry) -> Vec<&'static str> {
@@ -93,14 +93,20 @@ fn bugs_are_named_by_invariants() {
     }
 }
 
+/// A component has a page that is called as it is, and may have another. No two components share one.
 #[test]
-fn chapters_are_those_of_the_component() {
+fn pages_belong_to_one_component() {
+    let mut owners = BTreeMap::new();
     for entry in COMPONENTS {
         for promise in entry.promises() {
-            let (file, section) = promise.chapter.split_once('#').expect("chapter#section");
-            assert_eq!(file, entry.slug, "{}: {}", promise.id, promise.chapter);
+            let (page, section) = promise.chapter.split_once('#').expect("page#section");
+            let owner = *owners.entry(page).or_insert(entry.slug);
+            assert_eq!(owner, entry.slug, "{}: {page} explains {owner}", promise.id);
             assert!(!section.is_empty(), "{}", promise.id);
         }
+        let pages = owners.iter().filter(|(_, owner)| **owner == entry.slug);
+        let pages: Vec<_> = pages.map(|(page, _)| *page).collect();
+        assert!(pages.contains(&entry.slug) && pages.len() <= 2, "{}: {pages:?}", entry.slug);
     }
 }
 

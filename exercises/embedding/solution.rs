@@ -4,70 +4,6 @@
 
 use crate::prelude::*;
 
-/// Task `embedding/initial`. `n` values, normal with `mean` and `std`: the numbers that PyTorch draws from `seed`.
-///
-/// PyTorch has two ways, and `n` chooses. Both start `Mt::new(..)` with the LOW 32 bits of the
-/// seed. `std` is the standard deviation, not the variance.
-///
-/// **`n >= 16`.** Fill ALL `n` places with uniforms first: one word each, its low 24 bits times
-/// `2⁻²⁴`, as in task `norm/uniform` on `[0, 1)`. Then turn each full block of 16 into normal values,
-/// place `j` together with place `j + 8`:
-///
-/// ```text
-/// u1 = 1 - d[j]        u2 = d[j + 8]
-/// radius = sqrt(-2 ln u1)        angle = f32(2π) · u2        (the angle in f32)
-/// d[j]     = radius · cos(angle) · std + mean
-/// d[j + 8] = radius · sin(angle) · std + mean
-/// ```
-///
-/// If 16 does not divide `n`, draw 16 FRESH uniforms into the LAST 16 places and turn those.
-///
-/// **`n < 16`.** In `f64`. A uniform takes two words, the first is the high one: of these 64 bits
-/// the low 53, times `2⁻⁵³`. Each two values take two uniforms:
-///
-/// ```text
-/// radius = sqrt(-2 ln(1 - u2))        angle = 2π · u1
-/// radius · cos(angle) · std + mean,   then   radius · sin(angle) · std + mean
-/// ```
-pub fn normal(n: usize, mean: f32, std: f32, seed: u64) -> Vec<f32> {
-    // task embedding/initial: begin
-    let mut random = Mt::new(seed as u32);
-    if n < 16 {
-        let mut unit = || {
-            let bits = (u64::from(random.next_u32()) << 32) | u64::from(random.next_u32());
-            (bits & ((1 << 53) - 1)) as f64 / (1u64 << 53) as f64
-        };
-        let mut values = Vec::new();
-        while values.len() < n {
-            let (u1, u2) = (unit(), unit());
-            let radius = (-2.0 * (1.0 - u2).ln()).sqrt();
-            let (sin, cos) = (std::f64::consts::TAU * u1).sin_cos();
-            let scaled = |value: f64| (value * f64::from(std) + f64::from(mean)) as f32;
-            values.extend([scaled(radius * cos), scaled(radius * sin)]);
-        }
-        values.truncate(n);
-        return values;
-    }
-    let mut unit = || (random.next_u32() & 0x00FF_FFFF) as f32 / (1 << 24) as f32;
-    let turn = |block: &mut [f32]| {
-        for j in 0..8 {
-            let radius = (-2.0 * f64::from(1.0 - block[j]).ln()).sqrt();
-            let (sin, cos) = f64::from(std::f32::consts::TAU * block[j + 8]).sin_cos();
-            block[j] = (radius * cos) as f32 * std + mean;
-            block[j + 8] = (radius * sin) as f32 * std + mean;
-        }
-    };
-    let mut values: Vec<f32> = (0..n).map(|_| unit()).collect();
-    values.chunks_exact_mut(16).for_each(turn);
-    if n % 16 != 0 {
-        let tail = &mut values[n - 16..];
-        tail.fill_with(unit);
-        turn(tail);
-    }
-    values
-    // task embedding/initial: end
-}
-
 /// Task `embedding/refuse`. Refuses ids that are not rows of a table of `vocab_size` rows.
 ///
 /// `ids` are those of a batch `[b, s]`, one row after the other. The error names the first bad id,
@@ -165,6 +101,70 @@ pub fn backward(ids: &[usize], dy: &[f32], vocab_size: usize, embedding_dim: usi
     }
     dtable
     // task embedding/backward: end
+}
+
+/// Task `embedding/initial`. `n` values, normal with `mean` and `std`: the numbers that PyTorch draws from `seed`.
+///
+/// PyTorch has two ways, and `n` chooses. Both start `Mt::new(..)` with the LOW 32 bits of the
+/// seed. `std` is the standard deviation, not the variance.
+///
+/// **`n >= 16`.** Fill ALL `n` places with uniforms on `[0, 1)` first: one word each, its low 24 bits times
+/// `2⁻²⁴`. Then turn each full block of 16 into normal values,
+/// place `j` together with place `j + 8`:
+///
+/// ```text
+/// u1 = 1 - d[j]        u2 = d[j + 8]
+/// radius = sqrt(-2 ln u1)        angle = f32(2π) · u2        (the angle in f32)
+/// d[j]     = radius · cos(angle) · std + mean
+/// d[j + 8] = radius · sin(angle) · std + mean
+/// ```
+///
+/// If 16 does not divide `n`, draw 16 FRESH uniforms into the LAST 16 places and turn those.
+///
+/// **`n < 16`.** In `f64`. A uniform takes two words, the first is the high one: of these 64 bits
+/// the low 53, times `2⁻⁵³`. Each two values take two uniforms:
+///
+/// ```text
+/// radius = sqrt(-2 ln(1 - u2))        angle = 2π · u1
+/// radius · cos(angle) · std + mean,   then   radius · sin(angle) · std + mean
+/// ```
+pub fn normal(n: usize, mean: f32, std: f32, seed: u64) -> Vec<f32> {
+    // task embedding/initial: begin
+    let mut random = Mt::new(seed as u32);
+    if n < 16 {
+        let mut unit = || {
+            let bits = (u64::from(random.next_u32()) << 32) | u64::from(random.next_u32());
+            (bits & ((1 << 53) - 1)) as f64 / (1u64 << 53) as f64
+        };
+        let mut values = Vec::new();
+        while values.len() < n {
+            let (u1, u2) = (unit(), unit());
+            let radius = (-2.0 * (1.0 - u2).ln()).sqrt();
+            let (sin, cos) = (std::f64::consts::TAU * u1).sin_cos();
+            let scaled = |value: f64| (value * f64::from(std) + f64::from(mean)) as f32;
+            values.extend([scaled(radius * cos), scaled(radius * sin)]);
+        }
+        values.truncate(n);
+        return values;
+    }
+    let mut unit = || (random.next_u32() & 0x00FF_FFFF) as f32 / (1 << 24) as f32;
+    let turn = |block: &mut [f32]| {
+        for j in 0..8 {
+            let radius = (-2.0 * f64::from(1.0 - block[j]).ln()).sqrt();
+            let (sin, cos) = f64::from(std::f32::consts::TAU * block[j + 8]).sin_cos();
+            block[j] = (radius * cos) as f32 * std + mean;
+            block[j + 8] = (radius * sin) as f32 * std + mean;
+        }
+    };
+    let mut values: Vec<f32> = (0..n).map(|_| unit()).collect();
+    values.chunks_exact_mut(16).for_each(turn);
+    if n % 16 != 0 {
+        let tail = &mut values[n - 16..];
+        tail.fill_with(unit);
+        turn(tail);
+    }
+    values
+    // task embedding/initial: end
 }
 
 /// Task `embedding/property`. An invariant of your own.

@@ -2,7 +2,7 @@
 //!
 //! RoPE turns plane `i` by `theta_i = base^(-2i/d)` radians a position. For texts that are longer than the trained ones, a rule
 //! makes other frequencies: a list, one for each plane. Some rules give a scale too. `d` is `rotary_dim`, the elements of a
-//! head that turn, so there are `d / 2` planes. `s` is the factor, how many times longer the texts get, and `ms` is
+//! head that turn, so there are `d / 2` planes. `k` is the factor, how many times longer the texts get, and `ms` is
 //! `max_seq_len`, the trained length. All settings are good ones: nothing needs to be refused.
 
 /// `theta_i` of plain RoPE, `[d / 2]`. It is written already: all rules begin with it.
@@ -11,7 +11,7 @@ pub fn plain(rotary_dim: usize, base: f64) -> Vec<f64> {
     (0..rotary_dim / 2).map(|i| base.powf(-2.0 * i as f64 / d)).collect()
 }
 
-/// Task `frequencies/interpolation`. Position interpolation, `[d / 2]`: `theta_i / s`, so that position `m · s` turns as `m` did.
+/// Task `frequencies/interpolation`. Position interpolation, `[d / 2]`: `theta_i / k`, so that position `m · k` turns as `m` did.
 /// Source: Chen et al. 2023.
 pub fn interpolated(rotary_dim: usize, base: f64, factor: f64) -> Vec<f64> {
     // task frequencies/interpolation: begin
@@ -22,10 +22,10 @@ pub fn interpolated(rotary_dim: usize, base: f64, factor: f64) -> Vec<f64> {
 /// Task `frequencies/ntk`. NTK-aware frequencies, `[d / 2]`. They are plain ones of a larger base:
 ///
 /// ```text
-/// base' = base · s^(d / (d - 2))
+/// base' = base · k^(d / (d - 2))
 /// ```
 ///
-/// The fastest plane stays, and the slowest gets slower by exactly `s`. `d` is at least 4. Source: bloc97 2023.
+/// The fastest plane stays, and the slowest gets slower by exactly `k`. `d` is at least 4. Source: bloc97 2023.
 pub fn ntk(rotary_dim: usize, base: f64, factor: f64) -> Vec<f64> {
     // task frequencies/ntk: begin
     let d = rotary_dim as f64;
@@ -37,10 +37,10 @@ pub fn ntk(rotary_dim: usize, base: f64, factor: f64) -> Vec<f64> {
 ///
 /// ```text
 /// L = offset + seq_len                     the length of the text
-/// s = f · L / ms - (f - 1)   if L > ms     s = 1   else
+/// k = f · L / ms - (f - 1)   if L > ms     k = 1   else
 /// ```
 ///
-/// With this `s` it is NTK. `f` is `factor`. Nothing is kept from one call to the next. You may call your `ntk`; then its task
+/// With this `k` it is NTK. `f` is `factor`. Nothing is kept from one call to the next. You may call your `ntk`; then its task
 /// comes first. Source: emozilla 2023, and transformers.
 pub fn dynamic_ntk(
     rotary_dim: usize,
@@ -57,7 +57,7 @@ pub fn dynamic_ntk(
 
 /// Settings of [`longrope`].
 pub struct LongRope<'a> {
-    /// `s`. Only the scale depends on it.
+    /// `k`. Only the scale depends on it.
     pub factor: f64,
     /// `ms`.
     pub max_seq_len: usize,
@@ -71,7 +71,7 @@ pub struct LongRope<'a> {
 ///
 /// ```text
 /// theta_i / short_i   if offset + seq_len <= ms     theta_i / long_i   else
-/// scale = sqrt(1 + ln s / ln ms)                    with either list
+/// scale = sqrt(1 + ln k / ln ms)                    with either list
 /// ```
 ///
 /// Source: Ding et al. 2024.
@@ -93,7 +93,7 @@ pub fn longrope(
 
 /// Settings of [`yarn`].
 pub struct Yarn {
-    /// `s`.
+    /// `k`.
     pub factor: f64,
     /// `ms`.
     pub max_seq_len: usize,
@@ -112,14 +112,14 @@ pub struct Yarn {
 /// first = plane(beta_fast)     rounded down if truncate         at least 0
 /// last  = plane(beta_slow)     rounded up if truncate           at most d - 1
 /// kept_i = 1 - (i - first) / (last - first)                     cut off at 0 and 1
-/// theta_i · kept_i + theta_i / s · (1 - kept_i)
-/// scale = 0.1 ln s + 1
+/// theta_i · kept_i + theta_i / k · (1 - kept_i)
+/// scale = 0.1 ln k + 1
 /// ```
 ///
 /// `first` is below `last`. Source: Peng et al. 2023, and its authors' code.
 pub fn yarn(rotary_dim: usize, base: f64, rule: &Yarn) -> (Vec<f64>, f64) {
     // task frequencies/yarn: begin
-    let (d, ms, s) = (rotary_dim as f64, rule.max_seq_len as f64, rule.factor);
+    let (d, ms, k) = (rotary_dim as f64, rule.max_seq_len as f64, rule.factor);
     let turn = 2.0 * std::f64::consts::PI;
     let plane = |turns: f64| d * (ms / (turns * turn)).ln() / (2.0 * base.ln());
     let (mut first, mut last) = (plane(rule.beta_fast), plane(rule.beta_slow));
@@ -129,16 +129,16 @@ pub fn yarn(rotary_dim: usize, base: f64, rule: &Yarn) -> (Vec<f64>, f64) {
     (first, last) = (first.max(0.0), last.min(d - 1.0));
     let slowed = |(i, theta): (usize, f64)| {
         let kept = 1.0 - ((i as f64 - first) / (last - first)).clamp(0.0, 1.0);
-        theta * kept + theta / s * (1.0 - kept)
+        theta * kept + theta / k * (1.0 - kept)
     };
     let frequencies = plain(rotary_dim, base).into_iter().enumerate().map(slowed).collect();
-    (frequencies, 0.1 * s.ln() + 1.0)
+    (frequencies, 0.1 * k.ln() + 1.0)
     // task frequencies/yarn: end
 }
 
 /// Settings of [`llama3`].
 pub struct Llama3 {
-    /// `s`.
+    /// `k`.
     pub factor: f64,
     /// `ms`.
     pub max_seq_len: usize,
@@ -153,7 +153,7 @@ pub struct Llama3 {
 /// ```text
 /// turns_i = ms · theta_i / 2π
 /// kept_i = (turns_i - low) / (high - low)                       cut off at 0 and 1
-/// theta_i · kept_i + theta_i / s · (1 - kept_i)
+/// theta_i · kept_i + theta_i / k · (1 - kept_i)
 /// ```
 ///
 /// Source: Llama 3.1's code.

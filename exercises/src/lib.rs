@@ -1,10 +1,10 @@
 //! The exercises. Each file is a component of the course; each `todo!()` in it is a task.
 //!
-//! 1. GroupRMSNorm, in [`norm`]
-//! 2. VocabEmbedding, in [`embedding`]
-//! 3. ParallelVocabEmbedding, in [`parallel`]
-//! 4. NTK-aware RoPE, in [`rope`]
-//! 5. LayerNorm, in [`layernorm`]
+//! 1. VocabEmbedding, in [`embedding`]
+//! 2. GroupRMSNorm, in [`norm`]
+//! 3. LayerNorm, in [`layernorm`]
+//! 4. ParallelVocabEmbedding, in [`parallel`]
+//! 5. NTK-aware RoPE, in [`rope`]
 //! 6. Grouped-query attention, in [`attention`]
 //! 7. SwiGLU, in [`feedforward`]
 //! 8. Cross-entropy, in [`loss`]

@@ -1,7 +1,7 @@
 //! Frequencies for longer texts: one list of them, and one scale, from many rules.
 //!
 //! A model that was trained at `ms` positions meets angles beyond them that it has never seen. Each rule here slows
-//! the planes, each in its own way. All of them leave a plane between its own frequency and that divided by `s`, but
+//! the planes, each in its own way. All of them leave a plane between its own frequency and that divided by `k`, but
 //! for LongRoPE, whose factors were searched for.
 
 use crate::checks::require;
@@ -48,7 +48,7 @@ impl Default for DynamicNtk {
 /// Settings of [`RotaryFrequencies::llama3`].
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Llama3 {
-    /// `s`, how many times longer the texts get. At least 1. Default 8.
+    /// `k`, how many times longer the texts get. At least 1. Default 8.
     pub factor: f64,
     /// Planes that turn less often than this over the trained length are interpolated. Above 0. Default 1.
     pub low_freq_factor: f64,
@@ -100,7 +100,7 @@ impl RotaryFrequencies {
     }
 
     // ANCHOR: interpolated
-    /// Position interpolation: `theta_i / s`, so position `m s` turns as `m` did.
+    /// Position interpolation: `theta_i / k`, so position `m k` turns as `m` did.
     ///
     /// Source: Chen et al. 2023, "Extending Context Window of Large Language Models via Positional Interpolation". In
     /// `transformers` it is called `linear`.

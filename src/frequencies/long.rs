@@ -13,17 +13,17 @@ pub struct LongRope {
     pub long_factor: Vec<f64>,
     /// `ms`, the length that the model was trained at. At least 2.
     pub max_seq_len: usize,
-    /// `s`, how many times longer the texts get. At least 1. In Phi-3's files it is not written: there it is
+    /// `k`, how many times longer the texts get. At least 1. In Phi-3's files it is not written: there it is
     /// `max_position_embeddings / original_max_position_embeddings`.
     pub factor: f64,
-    /// The scale itself. `None` is `sqrt(1 + ln s / ln ms)`.
+    /// The scale itself. `None` is `sqrt(1 + ln k / ln ms)`.
     pub attention_factor: Option<f64>,
 }
 
 impl RotaryFrequencies {
     // ANCHOR: longrope
     /// `theta_i / factor_i`, with the short or the long list of factors by the text's `length`, and the scale
-    /// `sqrt(1 + ln s / ln ms)` with either.
+    /// `sqrt(1 + ln k / ln ms)` with either.
     ///
     /// Source: Ding et al. 2024, "LongRoPE"; the two lists and the scale are those of its authors' code and of Phi-3.
     /// The paper also leaves the first positions of a text as they are; their code does not, nor does this.

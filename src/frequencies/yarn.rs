@@ -8,7 +8,7 @@ use std::f64::consts::TAU;
 /// Settings of [`RotaryFrequencies::yarn`].
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Yarn {
-    /// `s`, how many times longer the texts get. At least 1. Default 1.
+    /// `k`, how many times longer the texts get. At least 1. Default 1.
     pub factor: f64,
     /// `ms`, the length that the model was trained at. Default 2048.
     pub max_seq_len: usize,
@@ -20,11 +20,11 @@ pub struct Yarn {
     pub truncate: bool,
     /// The scale itself. Default `None`: by the two settings below.
     pub attention_factor: Option<f64>,
-    /// With `mscale_all_dim`: the scale is `(0.1 mscale ln s + 1) / (0.1 mscale_all_dim ln s + 1)`. If one of the two is
-    /// `None` or 0, it is `0.1 ln s + 1`, as `transformers` has it. Default `None`.
+    /// With `mscale_all_dim`: the scale is `(0.1 mscale ln k + 1) / (0.1 mscale_all_dim ln k + 1)`. If one of the two is
+    /// `None` or 0, it is `0.1 ln k + 1`, as `transformers` has it. Default `None`.
     ///
     /// This is all that a Llama makes of them. DeepSeek-V3, from which they come, also multiplies the scores by
-    /// `(0.1 mscale_all_dim ln s + 1)^2`, which is no part of a rotation and is not computed here.
+    /// `(0.1 mscale_all_dim ln k + 1)^2`, which is no part of a rotation and is not computed here.
     pub mscale: Option<f64>,
     /// See `mscale`. Default `None`.
     pub mscale_all_dim: Option<f64>,
@@ -48,7 +48,7 @@ impl Default for Yarn {
 impl RotaryFrequencies {
     // ANCHOR: yarn
     /// YaRN, "NTK by parts": a plane that turns more than `beta_fast` times over the trained length stays, one that
-    /// turns fewer than `beta_slow` times is interpolated, with a ramp between them. The scale is `0.1 ln s + 1`.
+    /// turns fewer than `beta_slow` times is interpolated, with a ramp between them. The scale is `0.1 ln k + 1`.
     ///
     /// Source: Peng et al. 2023, "YaRN". The paper's ramp is linear in the number of turns. This is the one of its
     /// authors' code and of `transformers`: linear in the number of the plane, from the plane that turns `beta_fast` times

@@ -154,7 +154,7 @@ fn everyone_comes(collectives: &Ranks, _: &Run) -> Verdict {
 /// One rank alone has the whole vocabulary, and gets the plain loss and its gradient.
 #[law("collectives/world-of-one", see = "collectives#definition", about = Softmax, points = 1,
     formula = "w = 1  ⇒  loss = cross-entropy of all v logits",
-    stays = "The plainest question: without others, it is the loss of the chapter before.")]
+    stays = "The plainest question: without others, it is the loss of the chapter on one machine.")]
 fn world_of_one(collectives: &Ranks, _: &Run) -> Verdict {
     // Of two ids with the logits 0 and ln 3, one has the probability ¼ and the other ¾.
     let (vocab_size, logits) = (2, vec![0.0, 3f32.ln()]);

@@ -6,27 +6,6 @@ use crate::types::{By, Keeps, Rule};
 /// The tasks.
 pub static TASKS: &[Spec] = &[
     Spec {
-        name: "embedding/initial",
-        subject: "the first table",
-        place: "embedding/initial",
-        needs: &[],
-        chapter: "embedding#initial-values",
-        library: At { file: "src/init.rs", mark: "fn normal<" },
-        grading: Grading::Invariants {
-            ids: &[
-                "embedding/initial-normal-short",
-                "embedding/initial-normal-long",
-                "embedding/initial-normal-tail",
-                "embedding/initial-mean-and-std",
-                "embedding/initial-seed",
-                "embedding/initial-repeats",
-                "embedding/initial-any-table",
-            ],
-            calls: &["initial_table"],
-            by_hand: false,
-        },
-    },
-    Spec {
         name: "embedding/refuse",
         subject: "ids outside the table",
         place: "embedding/refuse",
@@ -101,6 +80,27 @@ pub static TASKS: &[Spec] = &[
         chapter: "shapes#widths",
         library: At { file: "src/embedding/mod.rs", mark: "type Output =" },
         grading: Grading::Types(&TYPES),
+    },
+    Spec {
+        name: "embedding/initial",
+        subject: "the first table",
+        place: "embedding/initial",
+        needs: &[],
+        chapter: "embedding#initial-values",
+        library: At { file: "src/init.rs", mark: "fn normal<" },
+        grading: Grading::Invariants {
+            ids: &[
+                "embedding/initial-normal-short",
+                "embedding/initial-normal-long",
+                "embedding/initial-normal-tail",
+                "embedding/initial-mean-and-std",
+                "embedding/initial-seed",
+                "embedding/initial-repeats",
+                "embedding/initial-any-table",
+            ],
+            calls: &["initial_table"],
+            by_hand: false,
+        },
     },
     Spec {
         name: "embedding/property",

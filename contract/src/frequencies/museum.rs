@@ -48,8 +48,8 @@ impl StretchedRopeLoops for DynamicKeeps {
 /// A factor of 4 was read as 1/4, as some programs write it. Angles grow four times as fast, and no shape tells.
 #[bug("frequencies/interpolation-multiplies", named_by = "frequencies/interpolation-at-a-multiple")]
 impl StretchedRopeLoops for InterpolationMultiplies {
-    fn interpolated(&self, i: usize, d: f64, base: f64, s: f64) -> f64 {
-        self.theta(i, d, base) * s
+    fn interpolated(&self, i: usize, d: f64, base: f64, k: f64) -> f64 {
+        self.theta(i, d, base) * k
     }
 }
 
@@ -61,8 +61,8 @@ impl StretchedRopeLoops for InterpolationMultiplies {
     named_by = "frequencies/interpolation-at-a-multiple"
 )]
 impl StretchedRopeLoops for InterpolationOfTheBase {
-    fn interpolated(&self, i: usize, d: f64, base: f64, s: f64) -> f64 {
-        self.theta(i, d, base * s)
+    fn interpolated(&self, i: usize, d: f64, base: f64, k: f64) -> f64 {
+        self.theta(i, d, base * k)
     }
 }
 
@@ -74,8 +74,8 @@ impl StretchedRopeLoops for InterpolationOfTheBase {
     named_by = "frequencies/interpolation-at-a-multiple"
 )]
 impl StretchedRopeLoops for InterpolationSparesTheFirstPlane {
-    fn interpolated(&self, i: usize, d: f64, base: f64, s: f64) -> f64 {
-        self.theta(i, d, base) / if i == 0 { 1.0 } else { s }
+    fn interpolated(&self, i: usize, d: f64, base: f64, k: f64) -> f64 {
+        self.theta(i, d, base) / if i == 0 { 1.0 } else { k }
     }
 }
 
@@ -132,8 +132,8 @@ impl StretchedRopeLoops for NtkPowerInverted {
 /// The ends are right, and NTK is said to spread the factor over the planes. It spreads its logarithm.
 #[bug("frequencies/ntk-slows-evenly", named_by = "frequencies/ntk-is-one-base")]
 impl StretchedRopeLoops for NtkSlowsEvenly {
-    fn ntk(&self, i: usize, d: f64, base: f64, s: f64) -> f64 {
-        self.theta(i, d, base) / (1.0 + (s - 1.0) * i as f64 / (d / 2.0 - 1.0))
+    fn ntk(&self, i: usize, d: f64, base: f64, k: f64) -> f64 {
+        self.theta(i, d, base) / (1.0 + (k - 1.0) * i as f64 / (d / 2.0 - 1.0))
     }
 }
 
@@ -271,8 +271,8 @@ impl StretchedRopeLoops for LongropeMultiplies {
     named_by = "frequencies/longrope-list-by-length"
 )]
 impl StretchedRopeLoops for LongropeDividesByTheFactorToo {
-    fn divided(&self, theta: f64, divisor: f64, s: f64) -> f64 {
-        theta / divisor / s
+    fn divided(&self, theta: f64, divisor: f64, k: f64) -> f64 {
+        theta / divisor / k
     }
 }
 
@@ -291,8 +291,8 @@ impl StretchedRopeLoops for LongropeDivisorsBelow1 {
 /// Queries and keys have the scale both, so the scores have its square, and the square was written.
 #[bug("frequencies/longrope-scale-without-root", named_by = "frequencies/longrope-scale")]
 impl StretchedRopeLoops for LongropeScaleWithoutRoot {
-    fn long_scale(&self, s: f64, ms: f64, _: bool) -> f64 {
-        1.0 + s.ln() / ms.ln()
+    fn long_scale(&self, k: f64, ms: f64, _: bool) -> f64 {
+        1.0 + k.ln() / ms.ln()
     }
 }
 
@@ -301,8 +301,8 @@ impl StretchedRopeLoops for LongropeScaleWithoutRoot {
 /// Short texts have their own list, so they seem to be untouched. The model was trained with the scale on both.
 #[bug("frequencies/longrope-scale-for-long-texts", named_by = "frequencies/longrope-scale")]
 impl StretchedRopeLoops for LongropeScaleForLongTexts {
-    fn long_scale(&self, s: f64, ms: f64, is_long: bool) -> f64 {
-        if is_long { (1.0 + s.ln() / ms.ln()).sqrt() } else { 1.0 }
+    fn long_scale(&self, k: f64, ms: f64, is_long: bool) -> f64 {
+        if is_long { (1.0 + k.ln() / ms.ln()).sqrt() } else { 1.0 }
     }
 }
 
@@ -311,8 +311,8 @@ impl StretchedRopeLoops for LongropeScaleForLongTexts {
 /// There is one function for the scale, and it was called for both rules.
 #[bug("frequencies/longrope-scale-of-yarn", named_by = "frequencies/longrope-scale")]
 impl StretchedRopeLoops for LongropeScaleOfYarn {
-    fn long_scale(&self, s: f64, _: f64, _: bool) -> f64 {
-        self.yarn_scale(s)
+    fn long_scale(&self, k: f64, _: f64, _: bool) -> f64 {
+        self.yarn_scale(k)
     }
 }
 
@@ -359,8 +359,8 @@ impl StretchedRopeLoops for YarnAllInterpolated {
     source = "Megatron-LM issue 1418"
 )]
 impl StretchedRopeLoops for YarnStretchedLength {
-    fn yarn_length(&self, ms: f64, s: f64) -> f64 {
-        ms * s
+    fn yarn_length(&self, ms: f64, k: f64) -> f64 {
+        ms * k
     }
 }
 
@@ -472,8 +472,8 @@ impl StretchedRopeLoops for YarnScaleMissing {
     source = "sglang pull request 33558"
 )]
 impl StretchedRopeLoops for YarnScaleSquared {
-    fn yarn_scale(&self, s: f64) -> f64 {
-        (0.1 * s.ln() + 1.0).powi(2)
+    fn yarn_scale(&self, k: f64) -> f64 {
+        (0.1 * k.ln() + 1.0).powi(2)
     }
 }
 
@@ -482,8 +482,8 @@ impl StretchedRopeLoops for YarnScaleSquared {
 /// log was read as log10. 1.06 for 1.14 at a factor of 4.
 #[bug("frequencies/yarn-scale-decimal", named_by = "frequencies/yarn-scale")]
 impl StretchedRopeLoops for YarnScaleDecimal {
-    fn yarn_scale(&self, s: f64) -> f64 {
-        0.1 * s.log10() + 1.0
+    fn yarn_scale(&self, k: f64) -> f64 {
+        0.1 * k.log10() + 1.0
     }
 }
 
@@ -558,10 +558,10 @@ impl StretchedRopeLoops for Llama3RampNotCut {
 /// The list that was mixed had been divided already.
 #[bug("frequencies/llama3-divides-twice", named_by = "frequencies/llama3-no-jump")]
 impl StretchedRopeLoops for Llama3DividesTwice {
-    fn llama3(&self, theta: f64, s: f64, ms: f64, [low, high]: [f64; 2]) -> f64 {
+    fn llama3(&self, theta: f64, k: f64, ms: f64, [low, high]: [f64; 2]) -> f64 {
         let kept = Oracle.llama3_kept(Oracle.llama3_turns(theta, ms), low, high);
         let between = kept > 0.0 && kept < 1.0;
-        self.mix(if between { theta / s } else { theta }, s, kept)
+        self.mix(if between { theta / k } else { theta }, k, kept)
     }
 }
 
@@ -570,9 +570,9 @@ impl StretchedRopeLoops for Llama3DividesTwice {
 /// The mean of two wavelengths is not the wavelength of the mean frequency.
 #[bug("frequencies/llama3-periods-mixed", named_by = "frequencies/llama3-a-quarter")]
 impl StretchedRopeLoops for Llama3PeriodsMixed {
-    fn llama3(&self, theta: f64, s: f64, ms: f64, [low, high]: [f64; 2]) -> f64 {
+    fn llama3(&self, theta: f64, k: f64, ms: f64, [low, high]: [f64; 2]) -> f64 {
         let kept = Oracle.llama3_kept(Oracle.llama3_turns(theta, ms), low, high);
-        theta / (kept + s * (1.0 - kept))
+        theta / (kept + k * (1.0 - kept))
     }
 }
 
@@ -591,8 +591,8 @@ impl StretchedRopeLoops for Llama3TrainedAt8192 {
 /// 8 · 8192 is the longest text, and not the trained one.
 #[bug("frequencies/llama3-stretched-length", named_by = "frequencies/llama3-three-bands")]
 impl StretchedRopeLoops for Llama3StretchedLength {
-    fn llama3_length(&self, ms: f64, s: f64) -> f64 {
-        ms * s
+    fn llama3_length(&self, ms: f64, k: f64) -> f64 {
+        ms * k
     }
 }
 

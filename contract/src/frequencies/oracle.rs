@@ -18,7 +18,7 @@ impl<L: StretchedRopeLoops> AsStretchedRopeLoops for L {
     }
 }
 
-/// The steps. A bug writes one of them wrong. `d` is the part of a head that turns, `ms` the trained length, `s` the factor.
+/// The steps. A bug writes one of them wrong. `d` is the part of a head that turns, `ms` the trained length, `k` the factor.
 pub trait StretchedRopeLoops: AsStretchedRopeLoops {
     // --- what all rules have ------------------------------------------------------------------
 
@@ -38,15 +38,15 @@ pub trait StretchedRopeLoops: AsStretchedRopeLoops {
     }
 
     /// A plane of which the share `kept` stays as it is, and the rest is interpolated.
-    fn mix(&self, theta: f64, s: f64, kept: f64) -> f64 {
-        theta * kept + theta / s * (1.0 - kept)
+    fn mix(&self, theta: f64, k: f64, kept: f64) -> f64 {
+        theta * kept + theta / k * (1.0 - kept)
     }
 
     // --- position interpolation, NTK, dynamic NTK ---------------------------------------------
 
     /// Plane `i` after interpolation.
-    fn interpolated(&self, i: usize, d: f64, base: f64, s: f64) -> f64 {
-        self.theta(i, d, base) / s
+    fn interpolated(&self, i: usize, d: f64, base: f64, k: f64) -> f64 {
+        self.theta(i, d, base) / k
     }
 
     /// The power of the factor that multiplies the base.
@@ -55,8 +55,8 @@ pub trait StretchedRopeLoops: AsStretchedRopeLoops {
     }
 
     /// Plane `i` after NTK.
-    fn ntk(&self, i: usize, d: f64, base: f64, s: f64) -> f64 {
-        self.theta(i, d, base * s.powf(self.ntk_power(d)))
+    fn ntk(&self, i: usize, d: f64, base: f64, k: f64) -> f64 {
+        self.theta(i, d, base * k.powf(self.ntk_power(d)))
     }
 
     /// The factor of NTK in a text of this length.
@@ -97,8 +97,8 @@ pub trait StretchedRopeLoops: AsStretchedRopeLoops {
     }
 
     /// The scale of queries and keys.
-    fn yarn_scale(&self, s: f64) -> f64 {
-        0.1 * s.ln() + 1.0
+    fn yarn_scale(&self, k: f64) -> f64 {
+        0.1 * k.ln() + 1.0
     }
 
     // --- Llama 3 ------------------------------------------------------------------------------
@@ -119,9 +119,9 @@ pub trait StretchedRopeLoops: AsStretchedRopeLoops {
     }
 
     /// A plane after Llama 3's rule.
-    fn llama3(&self, theta: f64, s: f64, ms: f64, [low, high]: [f64; 2]) -> f64 {
-        let turns = self.llama3_turns(theta, self.llama3_length(ms, s));
-        self.mix(theta, s, self.llama3_kept(turns, low, high))
+    fn llama3(&self, theta: f64, k: f64, ms: f64, [low, high]: [f64; 2]) -> f64 {
+        let turns = self.llama3_turns(theta, self.llama3_length(ms, k));
+        self.mix(theta, k, self.llama3_kept(turns, low, high))
     }
 
     // --- LongRoPE -----------------------------------------------------------------------------
@@ -137,8 +137,8 @@ pub trait StretchedRopeLoops: AsStretchedRopeLoops {
     }
 
     /// The scale of queries and keys.
-    fn long_scale(&self, s: f64, ms: f64, _is_long: bool) -> f64 {
-        (1.0 + s.ln() / ms.ln()).sqrt()
+    fn long_scale(&self, k: f64, ms: f64, _is_long: bool) -> f64 {
+        (1.0 + k.ln() / ms.ln()).sqrt()
     }
 
     /// All frequencies, and the scale.

@@ -51,5 +51,5 @@ fn of_the_scale(rope: &dyn StretchedRope) -> Option<String> {
         Some((ask(rope, rule, 64)?.scale - 1.0) / factor.ln())
     };
     let by = one_value([scale(2.0)?, scale(4.0)?, scale(32.0)?])?;
-    (!same(by, 0.1)).then(|| format!("its scale is {}·ln s + 1, where 0.1 is right", number(by)))
+    (!same(by, 0.1)).then(|| format!("its scale is {}·ln k + 1, where 0.1 is right", number(by)))
 }

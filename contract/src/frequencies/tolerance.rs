@@ -22,7 +22,7 @@ pub const THETA_WHY: &str = "of n terms, (2·mθ + 10 + n)·2⁻²⁴ of each on
                              sum in any order";
 
 /// The relative error of a power `base^-e` in `f32`: `e` has two roundings, which count `ln(1/theta)` times; the base after
-/// NTK has been through a power itself, whose exponent is rounded, which counts `ln s` times, and that is not more;
+/// NTK has been through a power itself, whose exponent is rounded, which counts `ln k` times, and that is not more;
 /// the power, the product and a reciprocal have six together.
 fn of_power(theta: f64) -> f64 {
     (6.0 + 3.0 * (1.0 / theta).ln().abs()) * U

@@ -129,7 +129,7 @@ pub static TASKS: &[Spec] = &[
         subject: "the ratio for a long call",
         place: "rope/ratio",
         needs: &[],
-        chapter: "rope#long-calls",
+        chapter: "longer#long-calls",
         library: At { file: "src/rope/frequencies.rs", mark: "pub fn ratio_for_length(" },
         grading: Grading::Invariants {
             ids: &[
@@ -146,7 +146,7 @@ pub static TASKS: &[Spec] = &[
         subject: "the module and its cache",
         place: "rope/module",
         needs: &["rope/frequencies", "rope/tables", "rope/rotate", "rope/ratio"],
-        chapter: "rope#long-calls",
+        chapter: "longer#long-calls",
         library: At { file: "src/rope/mod.rs", mark: "ANCHOR: long_call" },
         grading: Grading::Invariants {
             ids: &[

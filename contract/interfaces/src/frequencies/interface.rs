@@ -5,7 +5,7 @@ pub use crate::interface::{Manner, Refusal, Reply};
 use serde::{Deserialize, Serialize};
 use std::fmt::{self, Display, Formatter};
 
-/// A rule that slows the planes of RoPE, with its settings. `factor` is `s`, how many times longer the texts get;
+/// A rule that slows the planes of RoPE, with its settings. `factor` is `k`, how many times longer the texts get;
 /// `max_seq_len` is `ms`, the length that the model was trained at.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum Stretch {
@@ -13,12 +13,12 @@ pub enum Stretch {
     Plain,
     /// Position interpolation.
     Interpolated {
-        /// `s`.
+        /// `k`.
         factor: f64,
     },
     /// NTK-aware: a larger base.
     Ntk {
-        /// `s`.
+        /// `k`.
         factor: f64,
     },
     /// NTK-aware with a ratio that grows with the length of the call.
@@ -30,7 +30,7 @@ pub enum Stretch {
     },
     /// YaRN as its authors' code has it.
     Yarn {
-        /// `s`.
+        /// `k`.
         factor: f64,
         /// `ms`.
         max_seq_len: usize,
@@ -43,7 +43,7 @@ pub enum Stretch {
     },
     /// Llama 3.1's.
     Llama3 {
-        /// `s`.
+        /// `k`.
         factor: f64,
         /// `ms`.
         max_seq_len: usize,
@@ -54,7 +54,7 @@ pub enum Stretch {
     },
     /// LongRoPE: a divisor of its own for each plane.
     LongRope {
-        /// `s`. Only the scale depends on it.
+        /// `k`. Only the scale depends on it.
         factor: f64,
         /// `ms`.
         max_seq_len: usize,

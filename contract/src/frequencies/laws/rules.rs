@@ -109,16 +109,16 @@ fn same(case: &FrequenciesCase, got: &Frequencies, expected: &Frequencies, why: 
 
 // --- position interpolation -----------------------------------------------------------------
 
-/// Under interpolation, position m·s turns as position m does without it.
+/// Under interpolation, position m·k turns as position m does without it.
 #[law("frequencies/interpolation-at-a-multiple", see = "frequencies#interpolation", about = Frequencies, points = 2,
-    formula = "s·θ'ᵢ = θᵢ")]
+    formula = "k·θ'ᵢ = θᵢ")]
 pub(super) fn interpolation_at_a_multiple(rope: &Any, run: &Run) -> Verdict {
     run.forall(settings().prop_map(Sized), |&Sized((d, base, factor))| {
         let case = call(Stretch::Interpolated { factor }, d, base, 8);
         let slow = ask(rope, &case)?.frequencies;
         let times: Vec<f64> = slow.iter().map(|theta| theta * factor).collect();
         let off = off(&case);
-        let why = format!("s times it is the plain frequency. {FREQUENCY_WHY}");
+        let why = format!("k times it is the plain frequency. {FREQUENCY_WHY}");
         let tolerance = |i: usize| factor * off[i];
         within_f64("frequencies", &[d / 2], &times, &plain(d, base), tolerance, &why)
             .map_err(|violation| violation.on(&case))
@@ -139,7 +139,7 @@ impl std::fmt::Display for Sized {
 
 /// For any size, base and factor, interpolated frequencies are those of the formula.
 #[law("frequencies/interpolation-any", see = "frequencies#interpolation", about = Frequencies, points = 2,
-    formula = "θ'ᵢ = θᵢ / s", stays = NET)]
+    formula = "θ'ᵢ = θᵢ / k", stays = NET)]
 pub(super) fn interpolation_any(rope: &Any, run: &Run) -> Verdict {
     judge_graded_cases(rope, run, "frequencies (interpolated)")
 }
@@ -165,7 +165,7 @@ pub(super) fn part_as_a_small_head(rope: &Any, _: &Run) -> Verdict {
 
 /// NTK leaves the fastest plane as it is, and slows the slowest by the factor.
 #[law("frequencies/ntk-ends", see = "frequencies#ntk", about = Frequencies, points = 2,
-    formula = "θ'₀ = 1,  θ'ₙ = θₙ / s,  n = d/2 − 1",
+    formula = "θ'₀ = 1,  θ'ₙ = θₙ / k,  n = d/2 − 1",
     stays = "Dynamic NTK has the same power and shows the same bugs. Who writes NTK alone is told here.")]
 pub(super) fn ntk_ends(rope: &Any, run: &Run) -> Verdict {
     run.forall(settings().prop_map(Sized), |&Sized((d, base, factor))| {
@@ -174,7 +174,7 @@ pub(super) fn ntk_ends(rope: &Any, run: &Run) -> Verdict {
         let last = d / 2 - 1;
         let expected = [1.0, plain(d, base)[last] / factor];
         let off = off(&case);
-        let why = format!("1, and that of the slowest plane divided by s. {FREQUENCY_WHY}");
+        let why = format!("1, and that of the slowest plane divided by k. {FREQUENCY_WHY}");
         let tolerance = |i: usize| 2.0 * off[[0, last][i]];
         within_f64("frequencies", &[2], &[got[0], got[last]], &expected, tolerance, &why)
             .map_err(|violation| violation.on(format!("{case}; first and last plane")))
@@ -204,7 +204,7 @@ pub(super) fn ntk_is_one_base(rope: &Any, run: &Run) -> Verdict {
 
 /// For any size, base and factor, NTK's frequencies are those of the formula.
 #[law("frequencies/ntk-any", see = "frequencies#ntk", about = Frequencies, points = 2,
-    formula = "θ'ᵢ = θᵢ(base'),  ln base' = ln base + d/(d−2)·ln s", stays = NET)]
+    formula = "θ'ᵢ = θᵢ(base'),  ln base' = ln base + d/(d−2)·ln k", stays = NET)]
 pub(super) fn ntk_any(rope: &Any, run: &Run) -> Verdict {
     judge_graded_cases(rope, run, "frequencies (ntk)")
 }
@@ -288,7 +288,7 @@ pub(super) fn length_from_the_start(rope: &Any, _: &Run) -> Verdict {
 
 /// For any settings and length, dynamic frequencies are those of the formula.
 #[law("frequencies/dynamic-any", see = "frequencies#dynamic", about = Frequencies, points = 2,
-    formula = "θ' = NTK with s = f·L/ms − (f − 1), or 1", stays = NET)]
+    formula = "θ' = NTK with k = f·L/ms − (f − 1), or 1", stays = NET)]
 pub(super) fn dynamic_any(rope: &Any, run: &Run) -> Verdict {
     judge_graded_cases(rope, run, "frequencies (dynamic)")
 }
@@ -318,7 +318,7 @@ pub(super) fn longrope_list_by_length(rope: &Any, _: &Run) -> Verdict {
     Ok(None)
 }
 
-/// LongRoPE takes its divisors as they are, also below 1 and above s.
+/// LongRoPE takes its divisors as they are, also below 1 and above k.
 #[law("frequencies/longrope-any-divisor", see = "frequencies#longrope", about = Frequencies, points = 1,
     formula = "shortᵢ = ½  ⇒  θ'ᵢ = 2·θᵢ")]
 pub(super) fn longrope_any_divisor(rope: &Any, _: &Run) -> Verdict {
@@ -348,14 +348,14 @@ pub(super) fn longrope_any_divisor(rope: &Any, _: &Run) -> Verdict {
 
 /// LongRoPE's scale depends on the factor and the trained length, and is the same with both lists.
 #[law("frequencies/longrope-scale", see = "frequencies#longrope", about = Frequencies, points = 2,
-    formula = "scale² = 1 + ln s / ln ms")]
+    formula = "scale² = 1 + ln k / ln ms")]
 pub(super) fn longrope_scale(rope: &Any, _: &Run) -> Verdict {
-    // Scales that can be written down: ln s / ln ms is 1, 1/2, 3 and 0.
+    // Scales that can be written down: ln k / ln ms is 1, 1/2, 3 and 0.
     for (factor, ms, squared) in [(64.0, 64, 2.0), (8.0, 64, 1.5), (64.0, 4, 4.0), (1.0, 64, 1.0)] {
         for length in [ms / 2, 3 * ms] {
             let case = call(longrope(factor, ms), 8, 10_000.0, length);
             let got = ask(rope, &case)?.scale;
-            expect_scale(&case, got, f64::sqrt(squared), "the root of 1 + ln s / ln ms")?;
+            expect_scale(&case, got, f64::sqrt(squared), "the root of 1 + ln k / ln ms")?;
         }
     }
     Ok(None)
@@ -363,7 +363,7 @@ pub(super) fn longrope_scale(rope: &Any, _: &Run) -> Verdict {
 
 /// For any lists and lengths, LongRoPE's frequencies and scale are those of the formula.
 #[law("frequencies/longrope-any", see = "frequencies#longrope", about = Frequencies, points = 2,
-    formula = "θ'ᵢ = θᵢ / divisorᵢ,  scale² = 1 + ln s / ln ms", stays = NET)]
+    formula = "θ'ᵢ = θᵢ / divisorᵢ,  scale² = 1 + ln k / ln ms", stays = NET)]
 pub(super) fn longrope_any(rope: &Any, run: &Run) -> Verdict {
     judge_graded_cases(rope, run, "frequencies (longrope)")
 }
@@ -382,7 +382,7 @@ fn plane_that_turns(turns: f64, d: usize, base: f64, ms: usize) -> f64 {
 
 /// YaRN leaves planes that turn often over the trained length, and interpolates those that do not turn once.
 #[law("frequencies/yarn-ends", see = "frequencies#yarn", about = Frequencies, points = 2,
-    formula = "turns > 32  ⇒  θ' = θ;  turns < 1  ⇒  θ' = θ / s",
+    formula = "turns > 32  ⇒  θ' = θ;  turns < 1  ⇒  θ' = θ / k",
     stays = "It counts turns and knows no planes, so it can be checked by hand.")]
 pub(super) fn yarn_ends(rope: &Any, _: &Run) -> Verdict {
     for (d, base, ms) in YARN {
@@ -397,7 +397,7 @@ pub(super) fn yarn_ends(rope: &Any, _: &Run) -> Verdict {
                     _ => (*theta, got[i]) = (0.0, 0.0), // on the ramp
                 }
             }
-            let what = "plain for planes that turn more than 32 times over ms, divided by s for those that do not turn \
+            let what = "plain for planes that turn more than 32 times over ms, divided by k for those that do not turn \
                         once; those between are not compared";
             expect(&case, &got, &expected, 1.0, what)?;
         }
@@ -454,19 +454,19 @@ pub(super) fn yarn_not_rounded(rope: &Any, _: &Run) -> Verdict {
 
 /// YaRN scales queries and keys by what grows with the logarithm of the factor.
 #[law("frequencies/yarn-scale", see = "frequencies#yarn", about = Frequencies, points = 2,
-    formula = "scale = 0.1·ln s + 1")]
+    formula = "scale = 0.1·ln k + 1")]
 pub(super) fn yarn_scale(rope: &Any, _: &Run) -> Verdict {
     for (factor, expected) in [(1.0, 1.0), (2.0, 1.069_314_718), (16.0, 1.277_258_872)] {
         let case = call(yarn(factor, 4096), 64, 10_000.0, 8);
         let got = ask(rope, &case)?.scale;
-        expect_scale(&case, got, expected, "0.1·ln s + 1")?;
+        expect_scale(&case, got, expected, "0.1·ln k + 1")?;
     }
     Ok(None)
 }
 
 /// Each plane lies between interpolation and its own frequency, and is slower than the one before.
 #[law("frequencies/yarn-between", see = "frequencies#yarn", about = Frequencies, points = 1,
-    formula = "θᵢ / s ≤ θ'ᵢ ≤ θᵢ,  θ'ᵢ₊₁ < θ'ᵢ",
+    formula = "θᵢ / k ≤ θ'ᵢ ≤ θᵢ,  θ'ᵢ₊₁ < θ'ᵢ",
     stays = "It needs no formula of the ramp: whoever writes another ramp keeps it too.")]
 pub(super) fn yarn_between(rope: &Any, _: &Run) -> Verdict {
     for (d, base, ms) in YARN {
@@ -493,7 +493,7 @@ pub(super) fn yarn_between(rope: &Any, _: &Run) -> Verdict {
 
 /// For any settings, YaRN's frequencies and scale are those of the formula.
 #[law("frequencies/yarn-any", see = "frequencies#yarn", about = Frequencies, points = 2,
-    formula = "θ'ᵢ = θᵢ·keptᵢ + θᵢ/s·(1 − keptᵢ)", stays = NET)]
+    formula = "θ'ᵢ = θᵢ·keptᵢ + θᵢ/k·(1 − keptᵢ)", stays = NET)]
 pub(super) fn yarn_any(rope: &Any, run: &Run) -> Verdict {
     judge_graded_cases(rope, run, "frequencies (yarn)")
 }
@@ -506,7 +506,7 @@ const LLAMA3: [(usize, f64, usize); 3] =
 
 /// Llama 3's rule leaves planes that turn often over the trained length, and interpolates those that turn seldom.
 #[law("frequencies/llama3-three-bands", see = "frequencies#llama3", about = Frequencies, points = 2,
-    formula = "turns > high  ⇒  θ' = θ;  turns < low  ⇒  θ' = θ / s")]
+    formula = "turns > high  ⇒  θ' = θ;  turns < low  ⇒  θ' = θ / k")]
 pub(super) fn llama3_three_bands(rope: &Any, _: &Run) -> Verdict {
     for (d, base, ms) in LLAMA3 {
         let factor = 8.0;
@@ -520,7 +520,7 @@ pub(super) fn llama3_three_bands(rope: &Any, _: &Run) -> Verdict {
                 _ => (*theta, got[i]) = (0.0, 0.0), // between
             }
         }
-        let what = "plain for planes that turn more than 4 times over ms, divided by s for those that do not turn once; those \
+        let what = "plain for planes that turn more than 4 times over ms, divided by k for those that do not turn once; those \
                     between are not compared";
         expect(&case, &got, &expected, 1.0, what)?;
     }
@@ -542,12 +542,12 @@ fn plane_with(
 
 /// A plane a quarter of the way from low to high keeps a quarter of its frequency.
 #[law("frequencies/llama3-a-quarter", see = "frequencies#llama3", about = Frequencies, points = 2,
-    formula = "turns = low + ¼(high − low)  ⇒  θ' = ¼θ + ¾θ/s")]
+    formula = "turns = low + ¼(high − low)  ⇒  θ' = ¼θ + ¾θ/k")]
 pub(super) fn llama3_a_quarter(rope: &Any, _: &Run) -> Verdict {
     for i in [0, 3, 7] {
         let (case, theta, got) = plane_with(rope, i, |turns| [0.75 * turns, 1.75 * turns])?;
         let (expected, off) = ([0.25 * theta + 0.75 * theta / 5.0], off(&case)[i]);
-        let why = format!("a quarter of θ and three quarters of θ/s. {FREQUENCY_WHY}");
+        let why = format!("a quarter of θ and three quarters of θ/k. {FREQUENCY_WHY}");
         within_f64("frequencies", &[1], &[got], &expected, |_| off, &why)
             .map_err(|violation| violation.on(format!("{case}; plane {i}")))?;
     }
@@ -556,7 +556,7 @@ pub(super) fn llama3_a_quarter(rope: &Any, _: &Run) -> Verdict {
 
 /// Where a band ends, the next one begins with the same frequency.
 #[law("frequencies/llama3-no-jump", see = "frequencies#llama3", about = Frequencies, points = 1,
-    formula = "turns → low  ⇒  θ' → θ/s;  turns → high  ⇒  θ' → θ",
+    formula = "turns → low  ⇒  θ' → θ/k;  turns → high  ⇒  θ' → θ",
     stays = "It knows no formula of the ramp: whoever writes another one without a jump keeps it.")]
 pub(super) fn llama3_no_jump(rope: &Any, _: &Run) -> Verdict {
     // A thousandth of the way inside an end, and outside it.
@@ -567,9 +567,9 @@ pub(super) fn llama3_no_jump(rope: &Any, _: &Run) -> Verdict {
                 [turns - inside * width, turns + (1.0 - inside) * width]
             })?;
             let expected = [theta / 5.0 + kept * (theta - theta / 5.0)];
-            // A ramp of frequencies climbs by less than θ, and one of wavelengths by s·θ at its steepest.
+            // A ramp of frequencies climbs by less than θ, and one of wavelengths by k·θ at its steepest.
             let off = off(&case)[i] + 5e-3 * theta;
-            let why = format!("what the next band has, and s thousandths of θ. {FREQUENCY_WHY}");
+            let why = format!("what the next band has, and k thousandths of θ. {FREQUENCY_WHY}");
             within_f64("frequencies", &[1], &[got], &expected, |_| off, &why)
                 .map_err(|violation| violation.on(format!("{case}; plane {i}")))?;
         }
@@ -599,7 +599,7 @@ pub(super) fn llama3_turns_alone(rope: &Any, _: &Run) -> Verdict {
 
 /// For any settings, Llama 3's frequencies are those of the formula.
 #[law("frequencies/llama3-any", see = "frequencies#llama3", about = Frequencies, points = 2,
-    formula = "θ'ᵢ = θᵢ·kept + θᵢ/s·(1 − kept),  kept = (turns − low)/(high − low), cut to 0 … 1", stays = NET)]
+    formula = "θ'ᵢ = θᵢ·kept + θᵢ/k·(1 − kept),  kept = (turns − low)/(high − low), cut to 0 … 1", stays = NET)]
 pub(super) fn llama3_any(rope: &Any, run: &Run) -> Verdict {
     judge_graded_cases(rope, run, "frequencies (llama3)")
 }

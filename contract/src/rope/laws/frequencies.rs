@@ -135,7 +135,7 @@ pub(super) fn plain_frequencies(rope: &Rope, _: &Run) -> Verdict {
 }
 
 /// NTK slows the last plane by exactly the ratio, as position interpolation would.
-#[law("rope/ntk-slows-last-plane", see = "rope#ntk", about = Frequencies, points = 2,
+#[law("rope/ntk-slows-last-plane", see = "longer#ntk", about = Frequencies, points = 2,
     formula = "θ_{d/2−1}(k) = θ_{d/2−1}(1) / k",
     stays = "What NTK is for, in one number.")]
 pub(super) fn ntk_slows_last_plane(rope: &Rope, _: &Run) -> Verdict {
@@ -160,7 +160,7 @@ pub(super) fn ntk_slows_last_plane(rope: &Rope, _: &Run) -> Verdict {
 }
 
 /// From plane to plane the frequency falls by one constant quotient, with NTK too.
-#[law("rope/ntk-constant-quotient", see = "rope#ntk", about = Frequencies, points = 2,
+#[law("rope/ntk-constant-quotient", see = "longer#ntk", about = Frequencies, points = 2,
     formula = "θ_{i+1} / θ_i = 1/(c·β),  β = base^(2/d),  c = k^(2/(d−2))",
     stays = "The other half of NTK: the end points alone do not fix the planes between.")]
 pub(super) fn ntk_constant_quotient(rope: &Rope, run: &Run) -> Verdict {
@@ -180,7 +180,7 @@ pub(super) fn ntk_constant_quotient(rope: &Rope, run: &Run) -> Verdict {
 }
 
 /// Ratio k₁ and then k₂ is ratio k₁·k₂: NTK is nothing but another base.
-#[law("rope/ntk-composes", see = "rope#ntk", about = Frequencies, points = 1,
+#[law("rope/ntk-composes", see = "longer#ntk", about = Frequencies, points = 1,
     formula = "θ(base, k₁·k₂) = θ(base·k₁^(d/(d−2)), k₂)",
     stays = "A law without an oracle: it holds for every right NTK, whatever its numbers.")]
 pub(super) fn ntk_composes(rope: &Rope, run: &Run) -> Verdict {

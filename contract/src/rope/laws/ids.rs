@@ -142,7 +142,7 @@ fn long(run: &Run) -> Vec<Plan> {
 
 /// With position_ids each token is turned by its own position, as a text alone is: packed, padded at its start, in any order,
 /// in each row of the batch.
-#[law("rope/each-token-its-position", see = "rope#position-ids", about = Offset, points = 2,
+#[law("rope/each-token-its-position", see = "longer#position-ids", about = Offset, points = 2,
     formula = "y[b, t] = R_{p[b, t]}·x[b, t]")]
 pub(super) fn each_token_its_position(rope: &Rope, run: &Run) -> Verdict {
     let mut with_nan = plain();
@@ -155,7 +155,7 @@ pub(super) fn each_token_its_position(rope: &Rope, run: &Run) -> Verdict {
 
 /// With position_ids a text past the cache gets the frequencies of its own length, and a shorter one beside it keeps those that
 /// it has alone.
-#[law("rope/each-text-its-length", see = "rope#position-ids", about = Frequencies, points = 1,
+#[law("rope/each-text-its-length", see = "longer#position-ids", about = Frequencies, points = 1,
     formula = "p[b, t..] = 0, 1, …, L − 1  ⇒  k' = 2·⌈L / (2·ms)⌉ if L > es, else k")]
 pub(super) fn each_text_its_length(rope: &Rope, run: &Run) -> Verdict {
     for plan in long(run) {
@@ -165,7 +165,7 @@ pub(super) fn each_text_its_length(rope: &Rope, run: &Run) -> Verdict {
 }
 
 /// What position_ids have turned, the gradient turns back by the same positions.
-#[law("rope/position-ids-turn-back", see = "rope#position-ids", about = Gradient, points = 1,
+#[law("rope/position-ids-turn-back", see = "longer#position-ids", about = Gradient, points = 1,
     formula = "R_pᵀ·R_p·x = x")]
 pub(super) fn position_ids_turn_back(rope: &Rope, run: &Run) -> Verdict {
     for plan in short(run) {
@@ -175,7 +175,7 @@ pub(super) fn position_ids_turn_back(rope: &Rope, run: &Run) -> Verdict {
 }
 
 /// Position_ids that are not one for each token are refused, and nothing changes.
-#[law("rope/one-id-for-each-token", see = "rope#position-ids", about = Refusal, points = 1,
+#[law("rope/one-id-for-each-token", see = "longer#position-ids", about = Refusal, points = 1,
     formula = "shape(p) ≠ [b, s]  ⇒  no result")]
 pub(super) fn one_id_for_each_token(rope: &Rope, _: &Run) -> Verdict {
     // After the refusal the module is asked about whole texts: what is wrong about others is another law.

@@ -23,7 +23,7 @@ fn ratio(rope: &Rope, length: usize, max_seq_len: usize) -> Step<usize> {
 }
 
 /// A long call's ratio is right at the edges: it changes one position past a multiple of 2·ms, to the next even number.
-#[law("rope/long-ratio-edges", see = "rope#long-calls", about = Frequencies, points = 2,
+#[law("rope/long-ratio-edges", see = "longer#long-calls", about = Frequencies, points = 2,
     formula = "k'(L) = 2·⌈L / (2·ms)⌉;  ms = 3: k'(6) = 2, k'(7) = 4, k'(13) = 6",
     stays = "The edges by hand, where every wrong rounding shows.")]
 pub(super) fn long_ratio_edges(rope: &Rope, _: &Run) -> Verdict {
@@ -51,7 +51,7 @@ pub(super) fn long_ratio_edges(rope: &Rope, _: &Run) -> Verdict {
 }
 
 /// For any length and training length, also the largest, the ratio is the one of the definition.
-#[law("rope/ratio-any-length", see = "rope#long-calls", about = Frequencies, points = 1,
+#[law("rope/ratio-any-length", see = "longer#long-calls", about = Frequencies, points = 1,
     formula = "k' = 2·⌈L / (2·ms)⌉,  L to 2⁶⁴ − 1", stays = NET)]
 pub(super) fn ratio_any_length(rope: &Rope, run: &Run) -> Verdict {
     judge_graded_cases(rope, run, "ratio_for_length")
@@ -73,7 +73,7 @@ pub(in crate::rope) fn no_ratio(rope: &Rope) -> Step {
 }
 
 /// A long call's ratio is even, large enough, and no smaller even number would do.
-#[law("rope/long-ratio-smallest-even", see = "rope#long-calls", about = Frequencies, points = 1,
+#[law("rope/long-ratio-smallest-even", see = "longer#long-calls", about = Frequencies, points = 1,
     formula = "k' even,  ms·k' ≥ L,  ms·(k' − 2) < L")]
 pub(super) fn long_ratio_smallest_even(rope: &Rope, run: &Run) -> Verdict {
     run.integers(|&(length, max_seq_len): &(u32, u16)| {
@@ -250,7 +250,7 @@ fn play_all(
 // --- short calls ----------------------------------------------------------------------------
 
 /// A new module holds its ratio and a cache of ms·k rows with that ratio's frequencies.
-#[law("rope/fresh-state", see = "rope#cache", about = State, points = 2,
+#[law("rope/fresh-state", see = "longer#cache", about = State, points = 2,
     formula = "es = ms·k,  C, S: [es, d]",
     stays = "A wrong cache is named before any call hides or shows it.")]
 pub(super) fn fresh_state(rope: &Rope, _: &Run) -> Verdict {
@@ -353,7 +353,7 @@ pub(super) fn relative_positions(rope: &Rope, run: &Run) -> Verdict {
 }
 
 /// A row alone, with its position as offset, gives what it gives among all rows: decoding token by token equals one call.
-#[law("rope/offset", see = "rope#offset", about = Offset, points = 3,
+#[law("rope/offset", see = "longer#offset", about = Offset, points = 3,
     formula = "rope(x)[t] = rope(x[t], offset = t)",
     stays = "Decoding with a cache stands and falls with it; no oracle is needed.")]
 pub(super) fn offset_is_position(rope: &Rope, _: &Run) -> Verdict {
@@ -387,7 +387,7 @@ pub(super) fn offset_is_position(rope: &Rope, _: &Run) -> Verdict {
 }
 
 /// A call that ends exactly at the end of the cache uses the cache and changes nothing.
-#[law("rope/exact-end-uses-cache", see = "rope#long-calls", about = Offset, points = 1,
+#[law("rope/exact-end-uses-cache", see = "longer#long-calls", about = Offset, points = 1,
     formula = "offset + s = es  ⇒  k stays",
     stays = "The edge between short and long, from the short side.")]
 pub(super) fn exact_end_uses_cache(rope: &Rope, _: &Run) -> Verdict {
@@ -403,7 +403,7 @@ pub(super) fn exact_end_uses_cache(rope: &Rope, _: &Run) -> Verdict {
 // --- long calls -----------------------------------------------------------------------------
 
 /// Whether a call is long, and its ratio, depend on offset + s, not on s alone.
-#[law("rope/offset-counts-in-length", see = "rope#long-calls", about = Offset, points = 2,
+#[law("rope/offset-counts-in-length", see = "longer#long-calls", about = Offset, points = 2,
     formula = "L = offset + s;  L > es  ⇒  k' = 2·⌈L / (2·ms)⌉",
     stays = "It looks at calls that are long by their offset alone.")]
 pub(super) fn offset_counts_in_length(rope: &Rope, _: &Run) -> Verdict {
@@ -417,7 +417,7 @@ pub(super) fn offset_counts_in_length(rope: &Rope, _: &Run) -> Verdict {
 }
 
 /// A call past the cache turns all its rows by the frequencies of k'.
-#[law("rope/long-call-ratio", see = "rope#long-calls", about = Frequencies, points = 2,
+#[law("rope/long-call-ratio", see = "longer#long-calls", about = Frequencies, points = 2,
     formula = "L > es  ⇒  y_t = R_{offset+t}(k')·x_t",
     stays = "The edges of long calls, before anything about what stays.")]
 pub(super) fn long_call_ratio(rope: &Rope, _: &Run) -> Verdict {
@@ -437,7 +437,7 @@ pub(super) fn long_call_ratio(rope: &Rope, _: &Run) -> Verdict {
 }
 
 /// The output of a long call does not depend on dynamic: only what stays afterwards does.
-#[law("rope/long-call-same-either-way", see = "rope#long-calls", about = Frequencies, points = 1,
+#[law("rope/long-call-same-either-way", see = "longer#long-calls", about = Frequencies, points = 1,
     formula = "y(dynamic = true) = y(dynamic = false)",
     stays = "It compares the module with itself, so that one branch can't drift away.")]
 pub(super) fn long_call_same_either_way(rope: &Rope, _: &Run) -> Verdict {
@@ -461,7 +461,7 @@ pub(super) fn long_call_same_either_way(rope: &Rope, _: &Run) -> Verdict {
 }
 
 /// With dynamic = false a long call leaves no trace: ratio, cache and later short calls are what they were, bit for bit.
-#[law("rope/static-state-stays", see = "rope#long-calls", about = State, points = 2,
+#[law("rope/static-state-stays", see = "longer#long-calls", about = State, points = 2,
     formula = "dynamic = false  ⇒  state after = state before")]
 pub(super) fn static_state_stays(rope: &Rope, _: &Run) -> Verdict {
     for (settings, long) in [
@@ -495,7 +495,7 @@ pub(super) fn static_state_stays(rope: &Rope, _: &Run) -> Verdict {
 }
 
 /// With dynamic = true a long call replaces the ratio and the whole cache for good.
-#[law("rope/dynamic-grows", see = "rope#long-calls", about = State, points = 2,
+#[law("rope/dynamic-grows", see = "longer#long-calls", about = State, points = 2,
     formula = "dynamic = true, L > es  ⇒  k = k', es = ms·k', C = C(k'), S = S(k')",
     stays = "The state itself, before any later call depends on it.")]
 pub(super) fn dynamic_grows(rope: &Rope, _: &Run) -> Verdict {
@@ -509,7 +509,7 @@ pub(super) fn dynamic_grows(rope: &Rope, _: &Run) -> Verdict {
 }
 
 /// After a dynamic module has grown, short calls use the new frequencies too.
-#[law("rope/dynamic-later-calls", see = "rope#long-calls", about = State, points = 2,
+#[law("rope/dynamic-later-calls", see = "longer#long-calls", about = State, points = 2,
     formula = "dynamic = true, then L ≤ ms·k'  ⇒  y_t = R_{offset+t}(k')·x_t",
     stays = "It shows by values, not by a report, that the cache was replaced.")]
 pub(super) fn dynamic_later_calls(rope: &Rope, _: &Run) -> Verdict {
@@ -523,7 +523,7 @@ pub(super) fn dynamic_later_calls(rope: &Rope, _: &Run) -> Verdict {
 }
 
 /// A dynamic module grows as often as calls get longer, each time measured from ms.
-#[law("rope/dynamic-grows-again", see = "rope#long-calls", about = State, points = 1,
+#[law("rope/dynamic-grows-again", see = "longer#long-calls", about = State, points = 1,
     formula = "k' = 2·⌈L / (2·ms)⌉ for the second long call as for the first")]
 pub(super) fn dynamic_grows_again(rope: &Rope, _: &Run) -> Verdict {
     let scripts = [
@@ -535,7 +535,7 @@ pub(super) fn dynamic_grows_again(rope: &Rope, _: &Run) -> Verdict {
 }
 
 /// A dynamic module does not shrink when calls get shorter again.
-#[law("rope/dynamic-never-shrinks", see = "rope#long-calls", about = State, points = 1,
+#[law("rope/dynamic-never-shrinks", see = "longer#long-calls", about = State, points = 1,
     formula = "L ≤ es  ⇒  k stays",
     stays = "Some libraries shrink on purpose, so the rule has to be said.")]
 pub(super) fn dynamic_never_shrinks(rope: &Rope, _: &Run) -> Verdict {
@@ -576,7 +576,7 @@ fn overflowing(d: usize) -> RopeCase {
 }
 
 /// An offset so large that offset + s overflows is refused.
-#[law("rope/overflow-is-refused", see = "rope#offset", about = Refusal, points = 1,
+#[law("rope/overflow-is-refused", see = "longer#offset", about = Refusal, points = 1,
     formula = "offset + s ≥ 2⁶⁴  ⇒  no result",
     stays = "Wrapped or clamped offsets break it by name.")]
 pub(super) fn overflow_is_refused(rope: &Rope, _: &Run) -> Verdict {
@@ -594,7 +594,7 @@ pub(super) fn overflow_is_refused(rope: &Rope, _: &Run) -> Verdict {
 }
 
 /// A call that is refused leaves the module as it was.
-#[law("rope/refused-call-changes-nothing", see = "rope#long-calls", about = State, points = 1,
+#[law("rope/refused-call-changes-nothing", see = "longer#long-calls", about = State, points = 1,
     formula = "no result  ⇒  state after = state before")]
 pub(super) fn refused_call_changes_nothing(rope: &Rope, _: &Run) -> Verdict {
     // The positions overflow, or the cache that a dynamic module would need for them.
@@ -631,7 +631,7 @@ pub(super) fn refused_call_changes_nothing(rope: &Rope, _: &Run) -> Verdict {
 }
 
 /// A module with a bad head size, base, ratio or training length is not built.
-#[law("rope/settings-refused", see = "rope#cache", about = Refusal, points = 1,
+#[law("rope/settings-refused", see = "longer#cache", about = Refusal, points = 1,
     formula = "d odd, d < 4, base ≤ 1, k < 1 or ms = 0  ⇒  no module")]
 pub(super) fn settings_refused(rope: &Rope, _: &Run) -> Verdict {
     let good = settings(4, 3, 1, false);
@@ -655,7 +655,7 @@ pub(super) fn settings_refused(rope: &Rope, _: &Run) -> Verdict {
 // --- nets -----------------------------------------------------------------------------------
 
 /// Two modules do not know of each other, whatever they share inside.
-#[law("rope/modules-are-apart", see = "rope#cache", about = State, points = 1,
+#[law("rope/modules-are-apart", see = "longer#cache", about = State, points = 1,
     formula = "calls of A change no result of B",
     stays = "It is the only one that has two modules at once.")]
 pub(super) fn modules_are_apart(rope: &Rope, _: &Run) -> Verdict {
@@ -698,7 +698,7 @@ fn scripts() -> impl Strategy<Value = Script> {
 }
 
 /// For any settings and any few calls, outputs and states are what plain f64 loops give.
-#[law("rope/module-f64-loops", see = "rope#cache", about = State, points = 3,
+#[law("rope/module-f64-loops", see = "longer#cache", about = State, points = 3,
     formula = "y_t = R_{offset+t}(k)·x_t, and the state after each call", stays = NET)]
 pub(super) fn module_f64_loops(rope: &Rope, run: &Run) -> Verdict {
     judge_graded_cases(rope, run, "build")?;

@@ -68,7 +68,8 @@ impl Preprocessor for Pages {
             .chapters()
             .map(|chapter| (name(chapter).to_string(), chapter.content.clone()))
             .collect();
-        if let Err(wrong) = plan::add(&pages, &mut numbers) {
+        let summary = std::fs::read_to_string(source.join("SUMMARY.md"))?;
+        if let Err(wrong) = plan::add(&pages, &summary, &mut numbers) {
             complaints.add(wrong);
         }
         let pages = pages.iter().map(|(name, text)| (name.as_str(), text.as_str()));

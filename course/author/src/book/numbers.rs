@@ -70,7 +70,7 @@ fn only_number(word: &str) -> Option<Range<usize>> {
     }
     let digit = |c: char| c.is_ascii_digit();
     let (first, last) = (word.find(digit)?, word.rfind(digit)? + 1);
-    let plain = word[first..last].chars().all(|c| digit(c) || matches!(c, '.' | ','));
+    let plain = word[first..last].chars().all(|c| digit(c) || matches!(c, '.' | ',' | ':'));
     let signed = word[..first].char_indices().next_back().filter(|(_, before)| sign(*before));
     plain.then_some(signed.map_or(first, |(at, _)| at)..last)
 }

@@ -47,7 +47,10 @@ pub fn put_numbers(folder: &Path) -> Result<Vec<PathBuf>> {
     }
     pages.sort();
     let mut numbers = made::numbers()?;
-    plan::add(&pages, &mut numbers).map_err(|wrong| Error::Book(vec![wrong]))?;
+    let summary = pages.iter().find(|page| page.0 == "SUMMARY").map_or("", |page| &page.1);
+    let counted: Vec<(String, String)> =
+        pages.iter().map(|(name, text)| (name.clone(), whole(folder, text))).collect();
+    plan::add(&counted, summary, &mut numbers).map_err(|wrong| Error::Book(vec![wrong]))?;
     let mut changed = Vec::new();
     for (name, text) in &pages {
         let page = numbers::put_in(text, &numbers);
@@ -58,6 +61,17 @@ pub fn put_numbers(folder: &Path) -> Result<Vec<PathBuf>> {
         }
     }
     Ok(changed)
+}
+
+/// A page with the pieces of text that mdBook puts into it.
+fn whole(folder: &Path, page: &str) -> String {
+    let included = |line: &str| {
+        let file = line.strip_prefix("{{#include ")?.strip_suffix("}}")?;
+        let text = file.ends_with(".md").then(|| std::fs::read_to_string(folder.join(file)))?;
+        text.ok()
+    };
+    let lines = page.lines().map(|line| included(line).unwrap_or_else(|| line.to_string()));
+    lines.collect::<Vec<_>>().join("\n")
 }
 
 fn extension(path: &Path) -> Option<&str> {

@@ -6,6 +6,7 @@
 mod browser;
 mod grades;
 mod names;
+mod orders;
 mod pages;
 mod readme;
 mod sources;

@@ -20,6 +20,7 @@ pub mod loss;
 pub mod norm;
 pub mod ownership;
 pub mod parallel;
+pub mod parts;
 pub mod rope;
 pub mod rotations;
 pub mod shapes;
@@ -31,26 +32,27 @@ use kinds::{Made, Numbers};
 
 /// What is made for each chapter.
 pub static CHAPTERS: &[&Made] = &[
+    &parts::MADE,
     &shapes::MADE,
-    &norm::MADE,
     &embedding::MADE,
-    &parallel::MADE,
-    &ownership::MADE,
-    &collectives::MADE,
-    &rope::MADE,
+    &norm::MADE,
     &layernorm::MADE,
+    &parallel::MADE,
+    &rope::MADE,
     &attention::MADE,
     &feedforward::MADE,
     &loss::MADE,
+    &training::MADE,
+    &encodings::MADE,
+    &absolute::MADE,
     &biases::MADE,
     &frequencies::MADE,
     &rotations::MADE,
-    &absolute::MADE,
-    &encodings::MADE,
     &long::MADE,
-    &testing::MADE,
-    &training::MADE,
     &claims::MADE,
+    &ownership::MADE,
+    &collectives::MADE,
+    &testing::MADE,
 ];
 
 /// All numbers of the book.

@@ -41,15 +41,14 @@ pub fn alibi_slopes(heads: usize) -> Vec<f64> {
 // ANCHOR_END: alibi
 
 // ANCHOR: interpolation
-/// Position interpolation: all planes are `s` times slower, which is position `m / s`.
+/// Position interpolation: all planes are `k` times slower, which is position `m / k`.
 /// Source: Chen et al. 2023.
-pub fn interpolated(d: usize, base: f64, s: f64) -> Result<Vec<f64>> {
+pub fn interpolated(d: usize, base: f64, k: f64) -> Result<Vec<f64>> {
     let plain = rotary_frequencies(d, base, 1.0).map_err(Error::from)?;
-    Ok(plain.iter().map(|theta| theta / s).collect())
+    Ok(plain.iter().map(|theta| theta / k).collect())
 }
 // ANCHOR_END: interpolation
 
-// ANCHOR: yarn
 /// Gamma, the weight of a plane's plain frequency: 1 from 32 turns within the training length on,
 /// 0 below one turn, and in between in proportion to the turns.
 pub fn yarn_kept(theta: f64, trained: usize) -> f64 {
@@ -60,20 +59,19 @@ pub fn yarn_kept(theta: f64, trained: usize) -> f64 {
 
 /// YaRN's frequencies: a mean of the plain and of the interpolated ones.
 /// Source: Peng et al. 2023, section 3.2.
-pub fn yarn(d: usize, base: f64, s: f64, trained: usize) -> Result<Vec<f64>> {
+pub fn yarn(d: usize, base: f64, k: f64, trained: usize) -> Result<Vec<f64>> {
     let plain = rotary_frequencies(d, base, 1.0).map_err(Error::from)?;
     let mixed = |&theta: &f64| {
         let kept = yarn_kept(theta, trained);
-        kept * theta + (1.0 - kept) * theta / s
+        kept * theta + (1.0 - kept) * theta / k
     };
     Ok(plain.iter().map(mixed).collect())
 }
 
 /// What YaRN multiplies cosines and sines by, so that scores grow by its square.
-pub fn yarn_scale(s: f64) -> f64 {
-    0.1 * s.ln() + 1.0
+pub fn yarn_scale(k: f64) -> f64 {
+    0.1 * k.ln() + 1.0
 }
-// ANCHOR_END: yarn
 
 /// The same ramp as the published code has it: linear in the number of the plane.
 /// Source: jquesnelle/yarn, scaled_rope/LlamaYaRNScaledRotaryEmbedding.py.

@@ -1,4 +1,4 @@
-//! Made for the chapter on RoPE and NTK.
+//! Made for the chapters on RoPE and on longer texts.
 
 mod clocks;
 mod curves;
