@@ -373,7 +373,7 @@ mod tests {
             (line, complaints.into_lines().len())
         };
         let line = "Tasks {{task norm/forward}} and {{tasks-of norm}}.\n";
-        assert_eq!(made(line), ("Tasks 1.2 and 1.1 to 1.7.\n".to_string(), 0));
+        assert_eq!(made(line), ("Tasks 2.2 and 2.1 to 2.7.\n".to_string(), 0));
         for wrong in ["{{task norm/backwards}}", "{{tasks-of nothing}}", "{{task norm/forward"] {
             assert_eq!(made(wrong).1, 1, "{wrong}");
         }

@@ -59,9 +59,10 @@ fn front_end(out: &Path) -> Result<()> {
             (358, 174, ORANGE, &["LayerNorm", "without the mean"]),
             (564, 174, GREEN, &["longer texts", "NTK, cache, offset"]),
         ];
-        for ((left, width, frame, text), above) in below.into_iter().zip([226, 445, 651]) {
+        let joined = [(226, "or"), (445, "or"), (651, "and")];
+        for ((left, width, frame, text), (above, join)) in below.into_iter().zip(joined) {
             line(area, (above, row + 92), (above, 226))?;
-            words(area, (above + 42, 184), "or")?;
+            words(area, (above + 28, 184), join)?;
             sheet(area, ((left, 226), (width, 72)), frame, text)?;
         }
         words(area, (445, 334), "An arrow is a tensor. Below each component is its other form.")
@@ -150,7 +151,7 @@ fn positions(out: &Path) -> Result<()> {
             let middle = left + 95;
             arrow(area, &[(middle, 292), (middle, 270), (375, 270), (375, 246)], INK)?;
         }
-        words(area, (748, 326), "Once, or in each layer?")
+        Ok(())
     })
 }
 
