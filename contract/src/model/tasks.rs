@@ -42,9 +42,9 @@ pub static TASKS: &[Spec] = &[
         subject: "from ids to logits",
         place: "model/forward",
         needs: &[
-            "norm/forward",
             "embedding/refuse",
             "embedding/forward",
+            "norm/forward",
             "rope/frequencies",
             "rope/tables",
             "rope/rotate",
@@ -76,9 +76,9 @@ pub static TASKS: &[Spec] = &[
         subject: "a text in pieces, with caches",
         place: "model/decode",
         needs: &[
-            "norm/forward",
             "embedding/refuse",
             "embedding/forward",
+            "norm/forward",
             "rope/frequencies",
             "rope/tables",
             "rope/rotate",
@@ -131,9 +131,9 @@ pub static TASKS: &[Spec] = &[
         subject: "a step of training",
         place: "model/learn",
         needs: &[
-            "norm/forward",
             "embedding/refuse",
             "embedding/forward",
+            "norm/forward",
             "rope/frequencies",
             "rope/tables",
             "rope/rotate",

@@ -29,5 +29,5 @@ component!(ParallelVocabEmbedding {
     slug: "parallel",
     name: "ParallelVocabEmbedding",
     title: "ParallelVocabEmbedding",
-    about: "does the same with the table cut over several ranks"
+    about: "looks up the same rows in a table that is cut over several ranks"
 });

@@ -48,8 +48,8 @@ pub static TASKS: &[Spec] = &[
         subject: "a rank's part of the lookup",
         place: "parallel/forward",
         needs: &[
-            "embedding/initial",
             "embedding/refuse",
+            "embedding/initial",
             "parallel/shard-range",
             "parallel/initial",
         ],
