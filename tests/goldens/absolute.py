@@ -1,6 +1,7 @@
 """The cases of absolute.safetensors: sinusoids."""
 
-from float64 import rows, theta
+from float64 import rows
+from layers import sinusoids
 
 import torch
 from transformers.models.marian.modeling_marian import MarianSinusoidalPositionalEmbedding
@@ -8,8 +9,7 @@ from transformers.models.marian.modeling_marian import MarianSinusoidalPositiona
 
 def make_sinusoidal(case):
     s, h = case["s"], case["h"]
-    angles = torch.outer(rows(case), theta(h))
-    table = torch.stack((angles.sin(), angles.cos()), dim=-1).flatten(-2)
+    table = sinusoids(rows(case), h)
     # Marian has the sines first, then the cosines, from float64 and rounded once.
     marian = MarianSinusoidalPositionalEmbedding(case["offset"] + s, h).create_weight()[case["offset"] :]
     torch.testing.assert_close(marian.double(), torch.cat((table[:, 0::2], table[:, 1::2]), dim=-1), rtol=0, atol=6e-8)

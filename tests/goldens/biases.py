@@ -1,9 +1,8 @@
 """The cases of biases.safetensors: what is added to scores, and attention with it."""
 
-import math
-
 from float64 import F64, both, differentiate, drawn, in_float64, theta
 from generate import randn
+from layers import biased_attention, by_distance, kerple_bias
 
 import torch
 from transformers import T5Config
@@ -69,11 +68,9 @@ def make_kerple(case):
     gen = torch.Generator().manual_seed(case["seed"])
     r1, r2 = (torch.rand(nh, generator=gen, dtype=F64) * 1.9 + 0.05 for _ in range(2))
     dy = randn(gen, nh, t, dtype=F64)
-    distance = torch.arange(t, dtype=F64)
 
     def bias(r1, r2):
-        r1, r2 = r1[:, None], r2[:, None]
-        return -r1 * torch.log(1 + r2 * distance) if case["form"] == "log" else -r1 * distance**r2
+        return kerple_bias(r1, r2, t, case["form"])
 
     names = ("bias", "dr1", "dr2")
     return dict(r1=r1, r2=r2, dy=dy) | dict(zip(names, differentiate(bias, [r1, r2], dy)))
@@ -117,14 +114,9 @@ def make_biased(case):
     q, k, v, near, each, dy = drawn(
         case, [b, s, nh, hd], [b, t, nkv, hd], [b, t, nkv, hd], [nh, t], [b, nh, s, t], [b, s, nh, hd]
     )
-    seen = torch.ones(s, t, dtype=torch.bool).tril(diagonal=p)
-    distance = (torch.arange(p, t)[:, None] - torch.arange(t)).clamp_min(0)
 
     def attention(q, k, v, near, each):
-        k, v = (x.repeat_interleave(nh // nkv, dim=2) for x in (k, v))
-        scores = torch.einsum("bsnd,btnd->bnst", q, k) / math.sqrt(hd)
-        scores = scores + case["by_distance"] * near[:, distance] + case["by_score"] * each
-        return torch.einsum("bnst,btnd->bsnd", scores.masked_fill(~seen, -torch.inf).softmax(-1), v)
+        return biased_attention(q, k, v, case["by_distance"] * by_distance(near, s), case["by_score"] * each)
 
     names = ("y", "dq", "dk", "dv", "dby_distance", "dby_score")
     out = dict(q=q, k=k, v=v, dy=dy, by_distance=near, by_score=each)

@@ -55,15 +55,6 @@ def heads(case):
     return [case[key] for key in ("b", "s", "nh", "hd")]
 
 
-def turn(x, angles, scale=None, adjacent=False):
-    """x_a + i x_b times e^(i angle), planes [s, hd/2]; the pairs half a head apart or side by side."""
-    pairs = x.unflatten(-1, (-1, 2)) if adjacent else x.unflatten(-1, (2, -1)).transpose(-1, -2)
-    scale = torch.ones_like(angles) if scale is None else scale
-    turned = torch.view_as_complex(pairs.contiguous()) * torch.polar(scale, angles).unsqueeze(1)
-    turned = torch.view_as_real(turned)
-    return turned.flatten(-2) if adjacent else turned.transpose(-1, -2).flatten(-2)
-
-
 def rotated(case, rotate):
     """x, dy, y, dx of a rotation that takes and gives [b, s, nh, hd]."""
     x, dy = drawn(case, heads(case), heads(case))

@@ -2,7 +2,8 @@
 
 import math
 
-from float64 import F64, both, by_heads, differentiate, drawn, heads, rotated, rows, theta, turn
+from float64 import F64, both, by_heads, differentiate, drawn, heads, rotated, theta
+from layers import LearnableRotary
 
 import torch
 from transformers import GPTNeoXConfig, LlamaConfig
@@ -170,9 +171,9 @@ def make_learnable(case):
     """The rotation's gradient with respect to its frequencies."""
     x, dy, noise = drawn(case, heads(case), heads(case), [case["hd"] // 2])
     frequencies = theta(case["hd"]) * (1 + 0.1 * noise)
-    inputs = [x, frequencies]
-    y, dx, dfrequencies = differentiate(lambda x, theta: turn(x, torch.outer(rows(case), theta)), inputs, dy)
-    return dict(x=x, frequencies=frequencies, dy=dy, y=y, dx=dx, dfrequencies=dfrequencies)
+    rope = LearnableRotary(frequencies)
+    y, dx = differentiate(lambda x: rope(x, case["offset"]), [x], dy)
+    return dict(x=x, frequencies=frequencies, dy=dy, y=y, dx=dx, dfrequencies=rope.frequencies.grad)
 
 
 def rotation_cases():

@@ -7,7 +7,7 @@ python generate.py --check   recomputes them, compares bit for bit, exits 1 on a
 The position encodings (absolute, frequencies, biases, rotations) need transformers beside PyTorch.
 Without it a run that names no file leaves them out, and says so.
 
-Every forward pass is written the way a PyTorch user writes it.
+Every forward pass is written the way a PyTorch user writes it: the layers are in layers.py, and the book shows them.
 Every gradient comes from autograd.
 Letters: b batch, s sequence length, h hidden size, gz elements per group, v vocabulary,
 e embedding dim, w ranks, nh heads, hd head dim.
@@ -16,7 +16,6 @@ e embedding dim, w ranks, nh heads, hd head dim.
 import argparse
 import importlib.util
 import json
-import math
 import os
 import sys
 from pathlib import Path
@@ -29,8 +28,10 @@ import torch
 import torch.nn.functional as F
 from safetensors import safe_open
 from safetensors.torch import save_file
+from torch import nn
 
-import answers
+import from_pytorch
+import layers
 
 torch.set_num_threads(1)
 torch.use_deterministic_algorithms(True)
@@ -47,6 +48,23 @@ def randn(gen, *shape, dtype=torch.float32):
 def leaf(tensor, dtype=None):
     """A copy that autograd follows."""
     return tensor.detach().to(dtype or tensor.dtype).clone().requires_grad_()
+
+
+def with_weights(layer, weights, dtype):
+    """A layer with copies of these weights, in the order of its parameters."""
+    layer = layer.to(dtype)
+    with torch.no_grad():
+        for parameter, weight in zip(layer.parameters(), weights, strict=True):
+            parameter.copy_(weight)
+    return layer
+
+
+def layer_run(layer, weights, x, dy, dtype):
+    """y, dx, and the gradient of each weight, in one dtype."""
+    layer, x = with_weights(layer, weights, dtype), leaf(x, dtype)
+    y = layer(x)
+    y.backward(dy.to(dtype))
+    return [y.detach(), x.grad, *(weight.grad for weight in layer.parameters())]
 
 
 # ---------------------------------------------------------------- init: initial values
@@ -190,23 +208,11 @@ def norm_input(case, gen):
     return x.to(DTYPES[case["dtype"]])
 
 
-def group_rms_norm(x, weight, gz, eps):
-    """Divide each group by the root of its mean square, multiply by the weight, cast once."""
-    compute = torch.float32 if x.dtype == torch.float16 else x.dtype
-    xc, wc = x.to(compute), weight.to(compute)
-    if gz == x.shape[-1]:
-        return F.rms_norm(xc, (gz,), wc, eps).to(x.dtype)
-    groups = xc.unflatten(-1, (-1, gz))
-    normed = groups * torch.rsqrt(groups.pow(2).mean(-1, keepdim=True) + eps)
-    return (normed.flatten(-2) * wc).to(x.dtype)
-
-
 def norm_run(x, weight, dy, case, dtype):
-    """Forward and backward in one dtype."""
-    x, weight = leaf(x, dtype), leaf(weight, dtype)
-    y = group_rms_norm(x, weight, case["gz"], case["eps"])
-    y.backward(dy.to(dtype))
-    return y.detach(), x.grad, weight.grad
+    """Forward and backward in one dtype. One group is PyTorch's own norm."""
+    h, gz, eps = (case[k] for k in ("h", "gz", "eps"))
+    layer = nn.RMSNorm(h, eps) if gz == h else layers.GroupRMSNorm(h, gz, eps)
+    return layer_run(layer, [weight], x, dy, dtype)
 
 
 def make_norm(case):
@@ -253,10 +259,7 @@ def layernorm_cases():
 
 def layernorm_run(x, weight, bias, dy, case, dtype):
     """Forward and backward in one dtype. Half precision: PyTorch's own, with f32 inside."""
-    x, weight, bias = leaf(x, dtype), leaf(weight, dtype), leaf(bias, dtype)
-    y = F.layer_norm(x, (case["h"],), weight, bias, case["eps"])
-    y.backward(dy.to(dtype))
-    return y.detach(), x.grad, weight.grad, bias.grad
+    return layer_run(layers.LayerNorm(case["h"], case["eps"]), [weight, bias], x, dy, dtype)
 
 
 def make_layernorm(case):
@@ -298,20 +301,15 @@ def embedding_cases():
     ]
 
 
-def normal_table(rows, e, seed, mean, std, dtype):
-    """An embedding table with PyTorch's initial values."""
-    torch.manual_seed(seed)
-    return torch.nn.init.normal_(torch.empty(rows, e, dtype=DTYPES[dtype]), mean, std)
-
-
 def make_embedding(case):
-    table = leaf(normal_table(*(case[k] for k in ("v", "e", "seed", "mean", "std", "dtype"))))
+    settings = [case[k] for k in ("v", "e", "mean", "std", "seed")]
+    layer = layers.VocabEmbedding(*settings, dtype=DTYPES[case["dtype"]])
     ids = torch.tensor(EMBEDDING_IDS[case["v"]], dtype=torch.int64)
     gen = torch.Generator().manual_seed(1000 + case["seed"])
-    dy = randn(gen, *ids.shape, case["e"], dtype=table.dtype)
-    y = F.embedding(ids, table)
+    dy = randn(gen, *ids.shape, case["e"], dtype=layer.weight.dtype)
+    y = layer(ids)
     y.backward(dy)
-    return dict(table=table.detach(), ids=ids, dy=dy, y=y.detach(), dtable=table.grad)
+    return dict(table=layer.weight.detach(), ids=ids, dy=dy, y=y.detach(), dtable=layer.weight.grad)
 
 
 # ---------------------------------------------------------------- parallel: ParallelVocabEmbedding
@@ -330,21 +328,18 @@ def parallel_cases():
 
 def make_parallel(case):
     v, e, w = case["v"], case["e"], case["w"]
-    rows = v // w
     ids = torch.tensor(EMBEDDING_IDS[v], dtype=torch.int64)
     gen = torch.Generator().manual_seed(2000)  # the same dy for every w
     dy = randn(gen, *ids.shape, e)
     out = dict(ids=ids, dy=dy)
     tables, grads, ys = [], [], []
     for r in range(w):
-        table = leaf(normal_table(rows, e, case["seed"] + r, case["mean"], case["std"], case["dtype"]))
-        foreign = (ids < r * rows) | (ids >= (r + 1) * rows)
-        local = (ids - r * rows).masked_fill(foreign, 0)
-        y = F.embedding(local, table).masked_fill(foreign.unsqueeze(-1), 0.0)
+        layer = layers.ParallelVocabEmbedding(v, e, r, w, *(case[k] for k in ("mean", "std", "seed")))
+        y = layer(ids)
         y.backward(dy)
-        out |= {f"table_{r}": table.detach(), f"y_{r}": y.detach(), f"dtable_{r}": table.grad}
-        tables.append(table.detach())
-        grads.append(table.grad)
+        out |= {f"table_{r}": layer.weight.detach(), f"y_{r}": y.detach(), f"dtable_{r}": layer.weight.grad}
+        tables.append(layer.weight.detach())
+        grads.append(layer.weight.grad)
         ys.append(y.detach())
     out["y_sum"] = torch.stack(ys).sum(0)
     # The ranks together are one embedding with the stacked table.
@@ -395,31 +390,10 @@ def ratio_used(max_seq_len, ratio, length):
     return k
 
 
-def rotate_half(x):
-    """(-second half, first half) of the last axis."""
-    first, second = x.chunk(2, dim=-1)
-    return torch.cat((-second, first), dim=-1)
-
-
-def apply_rotary(x, cos, sin):
-    """Half-split layout. cos and sin are [s, hd] and repeat for every head."""
-    cos, sin = cos.unsqueeze(1), sin.unsqueeze(1)
-    return x * cos + rotate_half(x) * sin
-
-
 def cos_sin(angles):
     """Both halves of a head use the same angles."""
     doubled = torch.cat((angles, angles), dim=-1)
     return doubled.cos(), doubled.sin()
-
-
-def angles_f32(case):
-    """The usual code: a changed base, and float32 everywhere."""
-    d, k = case["hd"], case["k_used"]
-    base = case["base"] * k ** (d / (d - 2))
-    inv_freq = 1.0 / (base ** (torch.arange(0, d, 2).float() / d))
-    positions = torch.arange(case["offset"], case["offset"] + case["s"]).float()
-    return torch.outer(positions, inv_freq)
 
 
 def angles_f64(case):
@@ -432,32 +406,27 @@ def angles_f64(case):
     return torch.outer(positions, theta)
 
 
-def rope_run(x, dy, cos, sin):
-    """Forward and backward in the dtype of cos and sin."""
-    x = leaf(x, cos.dtype)
-    y = apply_rotary(x, cos, sin)
-    y.backward(dy.to(cos.dtype))
+def rope_run(x, dy, rotate, dtype):
+    """Forward and backward in one dtype."""
+    x = leaf(x, dtype)
+    y = rotate(x)
+    y.backward(dy.to(dtype))
     return y.detach(), x.grad
-
-
-def interleaved(x, angles):
-    """Adjacent-pair layout as a complex product: (x_0 + i x_1) times e^(i angle)."""
-    pairs = torch.view_as_complex(x.unflatten(-1, (-1, 2)).contiguous())
-    turn = torch.polar(torch.ones_like(angles), angles).unsqueeze(1)
-    return torch.view_as_real(pairs * turn).flatten(-2)
 
 
 def make_rope(case):
     gen = torch.Generator().manual_seed(case["seed"])
     shape = [case[k] for k in ("b", "s", "nh", "hd")]
     x, dy = randn(gen, *shape), randn(gen, *shape)
-    y, dx = rope_run(x, dy, *cos_sin(angles_f32(case)))
+    # The usual code: a changed base, and float32 everywhere.
+    rope = layers.RotaryEmbedding(case["hd"], case["base"], case["k_used"])
+    y, dx = rope_run(x, dy, lambda x: rope(x, case["offset"]), torch.float32)
     angles = angles_f64(case)
     cos64, sin64 = cos_sin(angles)
-    y64, dx64 = rope_run(x, dy, cos64, sin64)
+    y64, dx64 = rope_run(x, dy, lambda x: layers.apply_rotary(x, cos64, sin64), torch.float64)
     return dict(
         x=x, dy=dy, y=y, dx=dx, y64=y64, dx64=dx64, cos64=cos64, sin64=sin64
-    ) | {"y64_interleaved": interleaved(x.double(), angles)}
+    ) | {"y64_interleaved": layers.turn(x.double(), angles, adjacent=True)}
 
 
 # ---------------------------------------------------------------- feedforward: SwiGLU
@@ -482,10 +451,8 @@ def feedforward_cases():
 
 def feedforward_run(tensors, dy, dtype):
     """Forward and backward in one dtype."""
-    x, gate, up, down = (leaf(tensor, dtype) for tensor in tensors)
-    y = F.linear(F.silu(F.linear(x, gate)) * F.linear(x, up), down)
-    y.backward(dy.to(dtype))
-    return [y.detach(), x.grad, gate.grad, up.grad, down.grad]
+    x, gate, up, down = tensors
+    return layer_run(layers.SwiGLU(gate.shape[1], gate.shape[0]), [gate, up, down], x, dy, dtype)
 
 
 def make_feedforward(case):
@@ -531,7 +498,7 @@ def loss_cases():
 def loss_run(logits, targets, dtype):
     """Forward and backward in one dtype."""
     logits = leaf(logits, dtype)
-    loss = F.cross_entropy(logits.view(-1, logits.shape[-1]), targets.view(-1))
+    loss = layers.cross_entropy(logits, targets)
     loss.backward()
     return loss.detach().reshape(1), logits.grad
 
@@ -548,6 +515,8 @@ def make_loss(case):
     loss64, dlogits64 = loss_run(logits, targets, torch.float64)
     out = dict(logits=logits, targets=targets, loss=loss, dlogits=dlogits)
     return out | dict(loss64=loss64, dlogits64=dlogits64)
+
+
 # ---------------------------------------------------------------- attention
 
 
@@ -579,20 +548,14 @@ def attention_cases():
     ]
 
 
-def attention_run(inputs, dy, case, dtype):
+def attention_run(inputs, dy, dtype):
     """Forward and backward in one dtype. Half precision computes in float32 and casts once."""
     inputs = [leaf(x, dtype) for x in inputs]
     compute = torch.float32 if dtype == torch.float16 else dtype
-    s, p, group = case["s"], case["p"], case["nh"] // case["nkv"]
-    q, k, v = (x.to(compute).transpose(1, 2) for x in inputs)
-    k, v = (x.repeat_interleave(group, dim=1) for x in (k, v))
-    scores = q @ k.transpose(-2, -1) / math.sqrt(case["hd"])
-    seen = torch.ones(s, p + s, dtype=torch.bool).tril(diagonal=p)
-    weights = scores.masked_fill(~seen, -torch.inf).softmax(-1)
-    y = (weights @ v).transpose(1, 2).to(dtype)
+    wide = [x.to(compute) for x in inputs]
+    y = layers.attention(*wide).to(dtype)
     # PyTorch's own gives the same.
-    own = F.scaled_dot_product_attention(q, k, v, attn_mask=seen).transpose(1, 2)
-    torch.testing.assert_close(own.to(dtype), y)
+    torch.testing.assert_close(layers.attention_by_pytorch(*wide).to(dtype), y)
     y.backward(dy.to(dtype))
     return [y.detach(), *(x.grad for x in inputs)]
 
@@ -606,8 +569,8 @@ def make_attention(case):
     k, v = (randn(gen, b, t, nkv, hd, dtype=wide).to(dtype) for _ in range(2))
     dy = randn(gen, *q.shape, dtype=wide).to(dtype)
     names = ("y", "dq", "dk", "dv")
-    out = dict(q=q, k=k, v=v, dy=dy) | dict(zip(names, attention_run((q, k, v), dy, case, dtype)))
-    double = attention_run((q, k, v), dy, case, torch.float64)
+    out = dict(q=q, k=k, v=v, dy=dy) | dict(zip(names, attention_run((q, k, v), dy, dtype)))
+    double = attention_run((q, k, v), dy, torch.float64)
     return out | {f"{name}64": value for name, value in zip(names, double)}
 
 
@@ -631,27 +594,27 @@ def model_cases():
     ]
 
 
+def model_of(case):
+    sizes = [case[name] for name in ("v", "h", "nh", "nkv", "hd", "f", "blocks", "eps", "base", "tied")]
+    return layers.Llama(*sizes)
+
+
 def model_run(weights, ids, case, dtype):
     """Logits, the loss of the next tokens, and the gradient of all weights in their order."""
-    weights = [leaf(weight, dtype) for weight in weights]
-    question = dict(case, sizes=[case[name] for name in ("v", "h", "nh", "nkv", "hd", "f")])
-    caches = [[] for _ in range(case["blocks"])]
-    logits = answers.model_logits(ids, weights, question, caches)
-    loss = F.cross_entropy(logits[:, :-1].flatten(0, 1), ids[:, 1:].flatten())
+    model = with_weights(model_of(case), weights, dtype)
+    logits = model(ids)
+    loss = layers.next_token_loss(logits, ids)
     loss.backward()
-    gradient = torch.cat([weight.grad.flatten() for weight in weights])
+    gradient = torch.cat([weight.grad.flatten() for weight in model.parameters()])
     return logits.detach(), loss.detach().view(1), gradient
 
 
 def make_model(case):
     gen = torch.Generator().manual_seed(case["seed"])
-    v, h = case["v"], case["h"]
-    question = dict(sizes=[case[name] for name in ("v", "h", "nh", "nkv", "hd", "f")])
-    head = [] if case["tied"] else [(v, h)]
-    shapes = [(v, h), *answers.block_shapes(question) * case["blocks"], (h,), *head]
+    shapes = [weight.shape for weight in model_of(case).parameters()]
     # Gammas are near 1, so that a norm is one; matrices leave the softmax in its bend.
     weights = [1 + 0.3 * randn(gen, *shape) if len(shape) == 1 else 0.4 * randn(gen, *shape) for shape in shapes]
-    ids = torch.randint(v, (case["b"], case["s"]), generator=gen)
+    ids = torch.randint(case["v"], (case["b"], case["s"]), generator=gen)
     names = ("logits", "loss", "gradient")
     out = dict(weights=torch.cat([weight.flatten() for weight in weights]), ids=ids)
     out |= dict(zip(names, model_run(weights, ids, case, torch.float32)))
@@ -814,6 +777,7 @@ def main():
     parser.add_argument("--check", action="store_true", help="compare, write nothing")
     parser.add_argument("file", nargs="*", help=f"of {', '.join(FILES)}; all, if none is named")
     arguments = parser.parse_args()
+    from_pytorch.run()
     stems = arguments.file or list(FILES)
     if not arguments.file and importlib.util.find_spec("transformers") is None:
         stems = [stem for stem in stems if stem not in ENCODINGS]

@@ -1,6 +1,7 @@
 """The cases of rotations.safetensors: rotations by several numbers, with a decay, and in linear attention."""
 
-from float64 import F64, by_heads, differentiate, drawn, heads, rotated, rows, theta, turn
+from float64 import F64, by_heads, differentiate, drawn, heads, rotated, rows, theta
+from layers import linear_attention, turn
 
 import torch
 from transformers import PixtralVisionConfig
@@ -69,13 +70,9 @@ def make_xpos(case):
 def make_linear(case):
     """Su et al. 2021, equation 19: phi(q), phi(k) are turned in the numerator only; phi = elu + 1."""
     angles = torch.outer(rows(case), theta(case["hd"]))
-    seen = torch.ones(case["s"], case["s"], dtype=F64).tril()
 
     def attention(q, k, v):
-        q, k = (torch.nn.functional.elu(x) + 1 for x in (q, k))
-        above = torch.einsum("bmnd,btnd->bnmt", turn(q, angles), turn(k, angles)) * seen
-        below = torch.einsum("bmnd,btnd->bnmt", q, k) * seen
-        return torch.einsum("bnmt,btnd->bmnd", above, v) / below.sum(-1).transpose(1, 2)[..., None]
+        return linear_attention(q, k, v, angles)
 
     q, k, v, dy = drawn(case, *[heads(case)] * 4)
     names = ("y", "dq", "dk", "dv")

@@ -25,6 +25,7 @@ mod embedding;
 mod feedforward;
 mod for_builders;
 mod frequencies;
+mod from_pytorch;
 mod fused;
 #[cfg(feature = "f16")]
 mod half_precision;
@@ -48,6 +49,7 @@ mod rope_calls;
 mod rotations;
 mod saving;
 mod score_bias;
+mod small_rust;
 mod snapshots;
 mod strides;
 mod training;
