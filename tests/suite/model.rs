@@ -1,7 +1,8 @@
-//! The decoder in `f64`: beside the loops of `oracle/model.rs`, and beside itself. What one call computes, pieces compute too, and
-//! nobody sees the future.
+//! The decoder in `f64`: beside the loops of `oracle/model.rs`, and beside itself. What one call computes, pieces compute too,
+//! and nobody sees the future.
 
 mod unasked;
+mod weights;
 
 use crate::loss::loops as cross_entropy_by_loops;
 use crate::oracle::model::{Sizes, Weights, logits};
@@ -9,11 +10,9 @@ use crate::support::*;
 use proptest::prelude::*;
 use quadrivium::loss::{IGNORE, cross_entropy};
 use quadrivium::model::*;
-use quadrivium::tensor::nn::tensor_collection::{
-    RecursiveWalker, TensorVisitor, ViewTensorMut, ViewTensorName,
-};
 use quadrivium::tensor::*;
 use quadrivium::*;
+pub(crate) use weights::named;
 
 const V: usize = 11;
 const H: usize = 12;
@@ -26,44 +25,6 @@ type Llama<const NKV: usize, F = f64> = LlamaTransformer<V, H, NH, NKV, HD, FF, 
 
 fn sizes(nkv: usize) -> Sizes {
     Sizes { h: H, nh: NH, nkv, layers: L, eps: 1e-6, base: 10_000.0 }
-}
-
-/// Reads all weights, or moves one element of one.
-struct Visit<'w> {
-    weights: &'w mut Weights,
-    grads: Option<&'w Gradients<f64, Dev>>,
-}
-
-impl TensorVisitor<f64, Dev> for Visit<'_> {
-    type Viewer = (ViewTensorMut, ViewTensorName);
-    type Err = Error;
-    type E2 = f64;
-    type D2 = Dev;
-
-    fn visit<S: Shape>(
-        &mut self,
-        _: TensorOptions<S, f64, Dev>,
-        (tensor, name): (&mut Tensor<S, f64, Dev>, String),
-    ) -> Result<Option<Tensor<S, f64, Dev>>, Error> {
-        let values = match self.grads {
-            None => tensor.as_vec(),
-            Some(grads) => grads.get(tensor).as_vec(),
-        };
-        self.weights.insert(name, values);
-        Ok(None)
-    }
-}
-
-/// The weights of a model, or its gradients, by name.
-pub(crate) fn named<M: TensorCollection<f64, Dev>>(
-    model: &mut M,
-    grads: Option<&Gradients<f64, Dev>>,
-) -> Weights {
-    let mut weights = Weights::new();
-    let mut visit = Visit { weights: &mut weights, grads };
-    let walker = &mut RecursiveWalker { m: (model, String::new()), f: &mut visit };
-    M::iter_tensors(walker).unwrap();
-    weights
 }
 
 /// Weights that are large enough for attention to choose.

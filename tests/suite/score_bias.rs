@@ -13,10 +13,6 @@ type Four = (usize, usize, usize, usize);
 type Heads = Tensor<Four, f64, Dev>;
 type Result<T> = std::result::Result<T, Error>;
 
-fn wave(n: usize, k: f64) -> Vec<f64> {
-    (0..n).map(|i| (k * (i as f64 + 1.0)).sin()).collect()
-}
-
 fn heads(shape: Four, k: f64) -> Heads {
     tensor(&wave(shape.0 * shape.1 * shape.2 * shape.3, k), shape)
 }

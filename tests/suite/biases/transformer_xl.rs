@@ -10,10 +10,6 @@ type Matrix = Tensor<(usize, usize), f64, Dev>;
 
 const BASE: f64 = 100.0;
 
-fn wave(n: usize, k: f64) -> Vec<f64> {
-    (0..n).map(|i| (k * (i as f64 + 1.0)).sin()).collect()
-}
-
 /// Queries `[b, s, nh, hd]`, `v` `[nh, hd]` and `W_r` `[nh hd, h]`.
 fn inputs((b, s, nh, hd): (usize, usize, usize, usize), h: usize) -> (Queries, Matrix, Matrix) {
     (

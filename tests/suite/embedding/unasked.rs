@@ -1,10 +1,18 @@
-//! VocabEmbedding: what the contract does not ask. A large table, the errors by their names, empty input.
+//! VocabEmbedding: what the contract does not ask. The sign of a zero, a large table, the errors by their names, empty input.
 
 use super::embedding;
 use crate::support::*;
 use quadrivium::Error;
 use quadrivium::functional::vocab_embedding;
-use quadrivium::tensor::Module;
+use quadrivium::tensor::*;
+
+/// Also rows of NaN, infinity and negative zero are copied as they are.
+#[test]
+fn a_row_is_copied_not_computed() {
+    let table = [f32::NAN, f32::INFINITY, -0.0, f32::MIN_POSITIVE / 2.0, 1.0, 2.0, 3.0, 4.0];
+    let y = vocab_embedding(ids(&[0, 1], (1, 2)), &tensor(&table, (2usize, 4usize)));
+    assert_same_bits(&y.unwrap().as_vec(), &table);
+}
 
 /// Token number times table size passes `2^32` here, where dfdx's GPU code for a matrix of ids
 /// wraps.

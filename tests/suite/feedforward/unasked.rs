@@ -25,6 +25,17 @@ fn agrees_with_dfdx_autograd() {
     }
 }
 
+/// The slope of an open gate is 1, that of a shut one 0, and nothing on the way to them is no number.
+#[test]
+fn gradients_of_open_and_of_shut_gates() {
+    let (a, b) = ([-800.0, -40.0, 0.0, 40.0, 90.0, 800.0f64], [1.0, 2.0, 3.0, -4.0, 0.5, 1.0]);
+    let [_, da, db] = run(&a, &b, &[1.0; 6]);
+    let open = a.map(|a| 1.0 / (1.0 + (-a).exp()));
+    let slope = |i: usize| b[i] * open[i] * (1.0 + a[i] * (1.0 - open[i]));
+    assert_within(&da, &[0, 1, 2, 3, 4, 5].map(slope), |i| 1e-14 * slope(i).abs());
+    assert_within(&db, &gate(&a, &[1.0; 6]), |i| 1e-14 * (a[i] * open[i]).abs());
+}
+
 /// What is drawn depends on the seed alone, and no two matrices are alike.
 #[test]
 fn three_matrices_from_one_seed() {

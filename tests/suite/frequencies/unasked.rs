@@ -1,4 +1,5 @@
-//! Frequencies for longer texts: what the contract does not ask. A factor of 1 bit for bit, and keys that were kept.
+//! Frequencies for longer texts: what the contract does not ask. Planes that stay or are interpolated bit for bit, and keys
+//! that were kept.
 
 use super::*;
 use quadrivium::tensor::*;
@@ -40,7 +41,68 @@ fn factor_1_is_plain_rope_bit_for_bit() {
     });
 }
 
-/// Dynamic NTK breaks it as soon as keys are kept: this key was turned in a shorter call than its query.
+/// Numbers by hand: Llama 3.1 8B, whose planes 0 to 28 stay and from 36 on are divided by 8.
+#[test]
+fn planes_of_llama_3() {
+    let plain = rotary_frequencies(128, 500_000.0, 1.0).unwrap();
+    let scaled = RotaryFrequencies::llama3(128, 500_000.0, Llama3::default()).unwrap();
+    let by: Vec<f64> = plain.iter().zip(scaled.frequencies()).map(|(p, s)| p / s).collect();
+    // theta_i * 8192 / (2 pi) > 4 up to i = 28.2, and < 1 from i = 34.98 on.
+    assert!(by[..=28].iter().all(|by| *by == 1.0), "{by:?}");
+    assert!(by[29..35].iter().all(|by| *by > 1.0 && *by < 8.0), "{by:?}");
+    assert!(by[35..].iter().all(|by| *by == 8.0), "{by:?}");
+}
+
+/// `theta / s <= scaled <= theta`, but for two roundings: of a power of the base, and of the factor.
+#[test]
+fn every_plane_is_slowed_by_1_to_s() {
+    let outside = |case: Setting, scaled: &RotaryFrequencies| {
+        let theta = rotary_frequencies(case.d, case.base, 1.0).unwrap();
+        let pairs = theta.iter().zip(scaled.frequencies());
+        pairs.filter(|(t, f)| *f > t || **f < **t / case.s * (1.0 - 1e-13)).count()
+    };
+    forall(settings(), |case| {
+        for (name, scaled) in rules(case) {
+            assert_eq!(outside(case, &scaled), 0, "{name}");
+        }
+    });
+    // LongRoPE promises nothing: what was searched for may be outside.
+    let case = Setting { d: 8, base: BASE, s: 2.0, ms: 512 };
+    let far = RotaryFrequencies::longrope(8, BASE, &long(8, 2.0, 512, -0.1, 3.0), 1).unwrap();
+    assert_eq!(outside(case, &far), 3);
+    let far = RotaryFrequencies::longrope(8, BASE, &long(8, 2.0, 512, -0.1, 3.0), 513).unwrap();
+    assert_eq!(outside(case, &far), 3);
+}
+
+/// YaRN's fast planes are RoPE's, bit for bit, its slow ones position interpolation's. NTK's are neither, but for the
+/// first and the last.
+#[test]
+fn the_ends_of_yarn_are_rope_and_interpolation() {
+    forall(settings(), |case| {
+        let Setting { d, base, s, ms } = case;
+        let s = s + 1.0;
+        let rule = Yarn { factor: s, max_seq_len: ms, ..Yarn::default() };
+        let yarn = RotaryFrequencies::yarn(d, base, rule).unwrap();
+        let ntk = RotaryFrequencies::ntk(d, base, s).unwrap();
+        let theta = rotary_frequencies(d, base, 1.0).unwrap();
+        let turns = |i: usize| theta[i] * ms as f64 / TAU;
+        for (i, stays) in theta.iter().copied().enumerate() {
+            let slowed = stays / s;
+            // The ramp is rounded outwards, by less than one plane.
+            if i + 1 < d / 2 && turns(i + 1) > 32.0 * 1.000_001 {
+                assert_eq!(yarn.frequencies()[i], stays, "plane {i}");
+            }
+            if i > 0 && turns(i - 1) < 1.0 / 1.000_001 {
+                assert_eq!(yarn.frequencies()[i], slowed, "plane {i}");
+            }
+            if i > 0 && i + 1 < d / 2 {
+                assert!(ntk.frequencies()[i] < stays && ntk.frequencies()[i] > slowed);
+            }
+        }
+    });
+}
+
+/// Scores of dynamic NTK do not depend on the distance alone as soon as keys are kept: this key was turned in a shorter call than its query.
 #[test]
 fn a_kept_key_of_dynamic_ntk_is_at_another_distance() {
     let ntk = DynamicNtk { factor: 2.0, max_seq_len: 16 };

@@ -33,6 +33,24 @@ fn the_layouts_differ_by_a_permutation() {
     });
 }
 
+/// The gradient is the transpose also for tables whose two halves differ: `<A x, dy> = <x, A^T dy>`.
+#[test]
+fn the_gradient_is_the_transpose_for_any_table() {
+    forall((cases(4), values(4 * 8)), |(case, table)| {
+        let s = case.shape.1;
+        let x = case.tensor::<4>();
+        let (cos, sin) = table.split_at(16);
+        let [cos, sin] = [cos, sin].map(|t| tensor(&t[..4 * s], (s, Const::<4>)));
+        for rotate in [apply_rotary_pos_emb, apply_rotary_pos_emb_interleaved] {
+            let y = rotate(x.leaky_trace(), &cos, &sin).unwrap();
+            let forward = dot(&y.as_vec(), &case.dy);
+            let dx = backward(y, &case.dy).get(&x).as_vec();
+            let scale = length(&case.x) * length(&case.dy) * 8.0; // tables reach 4
+            assert!((forward - dot(&case.x, &dx)).abs() <= 8.0 * U32 * scale);
+        }
+    });
+}
+
 /// NTK leaves the fastest plane alone, slows the slowest by exactly k, and slows each plane by
 /// the same factor more than the one before.
 #[test]

@@ -42,10 +42,6 @@ fn turned(x: &[f64], m: usize) -> Vec<f64> {
     (0..x.len()).map(|i| x[i] * angle(i).cos() + partner(i) * angle(i).sin()).collect()
 }
 
-fn dot(a: &[f64], b: &[f64]) -> f64 {
-    a.iter().zip(b).map(|(a, b)| a * b).sum()
-}
-
 /// Query by query, straight from the formula, with the first position given; `None` does not turn.
 fn loops([q, k, v]: &[Heads; 3], first: Option<usize>) -> Vec<f64> {
     let &(b, s, n, hd) = q.shape();

@@ -106,9 +106,8 @@ pub fn add(pages: &[(String, String)], summary: &str, numbers: &mut Numbers) -> 
     for part in parts(summary) {
         let Some((first, others)) = part.split_first() else { continue };
         let text = text_of(pages, first).unwrap_or_default();
-        let of = |pieces: &[Piece]| {
-            minutes(pieces.iter().filter(|piece| part.iter().any(|page| *page == piece.page)))
-        };
+        let of =
+            |pieces: &[Piece]| minutes(pieces.iter().filter(|piece| part.contains(&piece.page)));
         let mut reading = Load::default();
         for page in others {
             reading += load(text_of(pages, page).unwrap_or_default());
