@@ -1,9 +1,10 @@
-//! Made for the chapter on shapes as types.
+//! Made for the chapter on shapes as types, and for the page on Rust.
 
-use super::kinds::{Figure, Made, Numbers};
+use super::kinds::{Figure, Listing, Made, Numbers};
 use super::testing::boxes::{Sheet, arrow, words};
 use crate::error::Result;
 use crate::figures::{BLUE, INK, ORANGE, VERMILLION, save};
+use learner::exercise::Workspace;
 use plotters::style::RGBColor;
 use std::path::Path;
 
@@ -13,12 +14,20 @@ pub static MADE: Made = Made {
         Figure { name: "shapes-tape", draw: tape },
         Figure { name: "shapes-when", draw: when },
     ],
-    listings: &[],
+    listings: &[Listing { name: "rust-first-task", text: first_task }],
     numbers,
 };
 
 fn numbers(_numbers: &mut Numbers) -> Result<()> {
     Ok(())
+}
+
+/// The first function of the first component, as a learner finds it.
+fn first_task() -> Result<String> {
+    let starter = Workspace::find()?.starter("embedding")?;
+    let function = starter.split_once("\n///").unwrap_or_default().1;
+    let end = function.find("\n}\n").unwrap_or_default();
+    Ok(format!("///{}\n}}\n", &function[..end]))
 }
 
 /// Two ways to use a tensor twice, and which of them the gradient sees.
