@@ -16,7 +16,6 @@ bugs! {
     NoBetaForOnes, EightRows, LaneTailLost, BlockLost,
 }
 
-/// The variance in one pass over the row, in `f32`.
 /// takes the variance as mean(x²) − mean(x)² in f32, which loses its digits where the mean is large
 ///
 /// One pass over memory instead of two, and the same on paper. Of 4096² and a variance of 3, an f32 keeps the first.
