@@ -371,7 +371,7 @@ mod tests {
         let workspace = Workspace::find().unwrap();
         let text = plain(&board(&view(1), &workspace, 80, None));
         assert!(text.contains(&format!("next       {}  ", TASKS[1].number)), "{text}");
-        assert!(text.contains("file       exercises/src/norm.rs:"), "{text}");
+        assert!(text.contains("file       exercises/src/embedding.rs:"), "{text}");
         assert!(text.contains("broken     norm/some-rule"), "{text}");
         let text = plain(&board(&view(TASKS.len()), &workspace, 80, None));
         assert!(text.contains("All tasks are done."), "{text}");
@@ -400,7 +400,7 @@ mod tests {
         };
         // A rule that is no invariant has no section of its own: the task's is named.
         let mut view = view(1);
-        assert_eq!(read(&view), "read       http://127.0.0.1:4143/norm.html#definition");
+        assert_eq!(read(&view), "read       http://127.0.0.1:4143/embedding.html#lookup");
         view.grades.as_mut().unwrap().0[1].broken[0].chapter = "norm#eps".to_string();
         assert_eq!(read(&view), "read       http://127.0.0.1:4143/norm.html#eps");
         view.book = None;
