@@ -37,11 +37,11 @@ macro_rules! adapters {
 }
 
 adapters! {
-    norm: GroupRmsNorm,
     embedding: VocabEmbedding,
+    norm: GroupRmsNorm,
+    layernorm: LayerNorm,
     parallel: ParallelVocabEmbedding,
     rope: NtkAwareRope,
-    layernorm: LayerNorm,
     attention: GroupedQueryAttention,
     feedforward: SwiGlu,
     loss: CrossEntropy,

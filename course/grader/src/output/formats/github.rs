@@ -153,7 +153,7 @@ mod tests {
             page.contains("| unlucky | | | **not graded**: no space left on the disk |"),
             "{page}"
         );
-        assert!(page.contains("| 1.4 norm/backward | 0.3 of 3 | not passed |"), "{page}");
+        assert!(page.contains("| 2.4 norm/backward | 0.3 of 3 | not passed |"), "{page}");
         assert!(
             page.contains(
                 "<details><summary>norm/backward: GroupRMSNorm: the gradient by hand</summary>"
