@@ -185,7 +185,7 @@ fn prairielearn_builds_all_into_its_image() {
     assert!(dockerfile.contains(&format!("[\"{entrypoint}\"]")), "{entrypoint}");
     assert!(!info.to_string().contains("{{") && !dockerfile.contains("{{"));
     let question = fs::read_to_string(package.join("question/question.html")).unwrap();
-    assert!(question.contains("\"norm.rs, embedding.rs, "), "{question}");
+    assert!(question.contains("\"embedding.rs, norm.rs, "), "{question}");
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 /// Grade submissions so that the grade can stand in a file: in a sandbox, judged from outside.
 ///
-/// A submission is a folder, a .zip or a .tar.gz, and the learner's files are taken from it: norm.rs, embedding.rs and so on,
+/// A submission is a folder, a .zip or a .tar.gz, and the learner's files are taken from it: embedding.rs, norm.rs and so on,
 /// best in exercises/src. A folder of these is a class, and so is Moodle's zip of all submissions, packed or unpacked. Each one is built and run in a sandbox of bubblewrap's, without
 /// network, and answers values over a pipe; the contract judges outside of it. Called again, it goes on where it ended.
 /// Linux only.

@@ -46,7 +46,7 @@ fn a_mark_that_is_gone_is_said_and_grading_goes_on() {
         let gone = format!("{NORM}: the line `// task norm/forward: begin` is missing");
         assert_eq!(words.matches(&gone).count(), 1, "{said:#?}");
         assert!(words.contains("`cargo course reset norm`"), "{said:#?}");
-        assert!(said.out.contains("  ok      1."), "{said:#?}");
+        assert!(said.out.contains("  ok      2."), "{said:#?}");
     }
     let said = scratch.run(&["check", "2.1"]).ends_with(0);
     assert!(!said.out.contains("is missing"), "{said:#?}");
