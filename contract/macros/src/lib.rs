@@ -49,6 +49,9 @@ fn law_of(arguments: TokenStream, item: TokenStream) -> Result<Tokens> {
     let mut said: Said = syn::parse(arguments)?;
     let check: ItemFn = syn::parse(item)?;
     let sentence = paragraphs(&check.attrs).join(" ");
+    if sentence.is_empty() {
+        return Err(Error::new(check.sig.span(), "a law says above it what must be true"));
+    }
     let (id, name, seen) = (said.id.clone(), &check.sig.ident, &check.vis);
     let interface = match check.sig.inputs.first() {
         Some(FnArg::Typed(first)) => match &*first.ty {
