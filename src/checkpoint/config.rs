@@ -190,7 +190,7 @@ impl CheckpointConfig {
             eos_token_id: settings.ids("eos_token_id")?,
         };
         if config.rope_scaling != RopeScaling::None {
-            config.rope().map_err(|e| Problem::RopeScaling(e.to_string()))?;
+            config.rope().map_err(Problem::scaling)?;
         }
         Ok(config)
     }

@@ -123,9 +123,10 @@ impl Differences {
     ) -> std::result::Result<(), Problem> {
         let hd = config.head_dim;
         let turns = |rope: Result<LlamaRopeConfig>| rope.and_then(|rope| Turns::of(&rope, hd));
-        let refused = |e: crate::Error| Problem::RopeScaling(e.to_string());
-        let (ours, given) =
-            (turns(Ok(ours.clone())).map_err(refused)?, turns(config.rope()).map_err(refused)?);
+        let (ours, given) = (
+            turns(Ok(ours.clone())).map_err(Problem::scaling)?,
+            turns(config.rope()).map_err(Problem::scaling)?,
+        );
         if ours.layout != Layout::HalfSplit {
             return Err(Problem::NoLlama("its RoPE turns adjacent pairs".into()));
         }

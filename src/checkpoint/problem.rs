@@ -1,5 +1,6 @@
 //! What can be wrong with a checkpoint.
 
+use crate::error::Error;
 use crate::number::Number;
 
 /// Why a checkpoint was refused.
@@ -231,6 +232,22 @@ pub enum CheckpointProblem {
          one of the two is wrong"
     )]
     NotTied,
+}
+
+impl CheckpointProblem {
+    /// Why frequencies can't be scaled, with the settings' names in the file.
+    pub(super) fn scaling(mut problem: Error) -> Self {
+        if let Error::Setting { name, .. } = &mut problem {
+            *name = match *name {
+                "max_seq_len" => "original_max_position_embeddings",
+                "rotary_dim" => "head_dim",
+                "base" => "rope_theta",
+                "scale" => "attention_factor",
+                other => other,
+            };
+        }
+        Self::RopeScaling(problem.to_string())
+    }
 }
 
 /// One size of two that differ.

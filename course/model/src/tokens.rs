@@ -88,8 +88,15 @@ impl Tokens {
         let tokens = Self { tokenizer, in_pieces };
         let ids =
             tokens.tokenizer.get_vocab(true).into_values().max().map_or(0, |id| id as usize + 1);
-        if ids == 0 || ids > vocab_size {
-            let reason = format!("its ids end below {ids}, and the model has {vocab_size}");
+        if ids == 0 {
+            return Err(refuse(&file, "it has no tokens", to_do));
+        }
+        if ids > vocab_size {
+            let reason = format!(
+                "it has ids up to {}, and the model's table {vocab_size} rows, for the ids from 0 to {}",
+                ids - 1,
+                vocab_size - 1
+            );
             return Err(refuse(&file, reason, to_do));
         }
         Ok(tokens)

@@ -212,6 +212,10 @@ fn what_is_not_computed_as_written_is_refused() {
                 "low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 16}}),
             "`original_max_position_embeddings` contradict",
         ),
+        (
+            yarn(json!({"original_max_position_embeddings": 1})),
+            "original_max_position_embeddings must be so long that",
+        ),
         (json!({"rope_scaling": {"type": "ntk", "factor": 2.0}}), "`rope_scaling.type` is \"ntk\""),
         (json!({"rope_scaling": {"rope_type": "proportional"}}), "is \"proportional\""),
         (json!({"rope_scaling": {"type": "mrope", "mrope_section": [2, 3, 3]}}), "is \"mrope\""),
@@ -237,7 +241,7 @@ fn what_is_not_computed_as_written_is_refused() {
             "`rope_scaling.partial_rotary_factor` is 0.5",
         ),
         (yarn(json!({"beta_slow": -1.0})), "beta_slow must be above 0"),
-        (yarn(json!({"attention_factor": 0.0})), "scale must be finite and above 0"),
+        (yarn(json!({"attention_factor": 0.0})), "attention_factor must be finite and above 0"),
         (yarn(json!({"truncate": 1})), "`rope_scaling.truncate` must be true or false"),
     ];
     for (settings, words) in cases {
