@@ -132,7 +132,7 @@ impl Category {
             (Self::Statistics, _) => {
                 "the statistics: means, squares and roots, and what they are taken over"
             }
-            (Self::Eps, _) => "eps: where it stands, and how large it is",
+            (Self::Eps, _) => "eps: where it is added, and how large it is",
             (Self::Weights, _) => "the weights: how they are applied, and to which element",
             (Self::Precision, _) => "precision: float types, roundings, overflow",
             (Self::Order, _) => "the order: axes, layouts, pairs, strides",
@@ -146,7 +146,7 @@ impl Category {
                 "the random numbers: seed, distribution, the order in which they are drawn"
             }
             (Self::Offset, "loss") => "the position: which token is the target of which",
-            (Self::Offset, _) => "the position: which one a row of the sequence has",
+            (Self::Offset, _) => "the position: which one each row of the sequence has",
             (Self::Frequencies, "biases") => "the slopes and frequencies: base and exponents",
             (Self::Frequencies, _) => "the frequencies: base, exponents, ratio",
             (Self::Rotation, "absolute") => "the sinusoids: sines, cosines, signs, which of a pair",
@@ -155,21 +155,19 @@ impl Category {
             (Self::Softmax, _) => {
                 "the softmax: exponents, logarithms, what is subtracted before them"
             }
-            (Self::Exchange, _) => "the exchange: what ranks tell each other, in which calls",
+            (Self::Exchange, _) => "the exchange: what ranks send each other, in which calls",
             (Self::Ignored, _) => {
-                "what is ignored: which places are asked about, and by how many is divided"
+                "what is ignored: which places are asked about, and what the sum is divided by"
             }
             (Self::State, _) => "the state: what a call keeps or changes",
             (Self::Wiring, "model") => {
-                "the wiring: what is added to what, and which norm stands before it"
+                "the wiring: what is added to what, and which norm comes before it"
             }
             (Self::Wiring, _) => "the wiring: what is added to what, and in which order",
-            (Self::Choice, _) => "the choice: which tokens may be drawn, and which one is",
+            (Self::Choice, _) => "the choice: which tokens may be drawn, and which one is drawn",
             (Self::Gradient, _) => "the gradient: what the backward pass gives",
-            (Self::Refusal, _) => "the refusal: what is refused, and its words",
-            (Self::Extent, _) => {
-                "the extent: it is right for some sizes and places, and wrong for others"
-            }
+            (Self::Refusal, _) => "the refusal: what is refused, and in which words",
+            (Self::Extent, _) => "the extent: right for some sizes and places, wrong for others",
             (Self::Special, _) => "special values: NaN, infinities, zeros",
         }
     }

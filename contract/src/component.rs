@@ -195,9 +195,6 @@ pub trait Component: 'static {
     /// Its whole name.
     const TITLE: &'static str;
 
-    /// What it does, as the end of a sentence that begins with its name.
-    const ABOUT: &'static str;
-
     /// What it promises, the most telling first.
     fn invariants() -> &'static [Invariant<Self>];
 
@@ -235,7 +232,7 @@ pub trait Component: 'static {
 /// Implements [`Component`] for an implementation, from what differs between components. What does not differ is where
 /// its parts are: in the files of its folder.
 macro_rules! component {
-    ($interface:ident { slug: $slug:literal, name: $name:literal, title: $title:literal, about: $about:literal }) => {
+    ($interface:ident { slug: $slug:literal, name: $name:literal, title: $title:literal }) => {
         /// What an implementation of this component is.
         pub type Interface = dyn interface::$interface;
 
@@ -243,7 +240,6 @@ macro_rules! component {
             const SLUG: &'static str = $slug;
             const NAME: &'static str = $name;
             const TITLE: &'static str = $title;
-            const ABOUT: &'static str = $about;
 
             fn invariants() -> &'static [$crate::component::Invariant<Self>] {
                 laws::INVARIANTS

@@ -100,7 +100,6 @@ pub static LISTED: &[Line] = &[
     line("book/src/SUMMARY.md", "({slug}.md)"),
     line("book/src/index.md", "| [{title}]({slug}.md) |"),
     line("book/src/library.md", "]({slug}.md) |"),
-    line("README.md", "| **{title}** |"),
     line("exercises/README.md", "| `src/{slug}.rs` |"),
     line("exercises/src/lib.rs", "in [`{slug}`]"),
     line("src/lib.rs", "| [`{slug}`] |"),
@@ -119,9 +118,9 @@ pub fn missing(root: &Path, slug: &str) -> Vec<String> {
         let path = here(path);
         let found = found(root, &path);
         if !holds_something(&found) {
-            missing.push(format!("{path} is missing, or empty. It holds {}", here(holds)));
+            missing.push(format!("{path} is missing or empty. It should hold {}", here(holds)));
         } else if TESTED.iter().any(|pattern| here(pattern) == path) && !has_tests(&found) {
-            missing.push(format!("{path} has no `#[test]`. It holds {}", here(holds)));
+            missing.push(format!("{path} has no `#[test]`. It should hold {}", here(holds)));
         }
     }
     for Line { file, holds } in LISTED {
@@ -133,7 +132,7 @@ pub fn missing(root: &Path, slug: &str) -> Vec<String> {
         };
         if !text.lines().any(|line| stands_in(line, &wanted)) {
             missing.push(format!(
-                "{file} has no `{wanted}`. Add it beside those of the other components"
+                "{file} has no `{wanted}`. Add it next to those of the other components"
             ));
         }
     }
@@ -152,7 +151,9 @@ fn unasked(root: &Path, slug: &str) -> Vec<String> {
         .filter(|call| call.chars().all(|c| c.is_ascii_lowercase() || c == '_'))
         .collect();
     if calls.is_empty() && found(root, &file).exists() {
-        return vec![format!("{file} asks PyTorch nothing: a call is named \"{slug}.forward\"")];
+        return vec![format!(
+            "{file} asks PyTorch nothing: name a call, such as \"{slug}.forward\""
+        )];
     }
     let unknown =
         calls.into_iter().filter(|call| !answers.contains(&format!("\ndef {slug}_{call}(")));

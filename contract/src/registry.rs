@@ -117,8 +117,6 @@ pub struct Entry {
     pub name: &'static str,
     /// Its whole name.
     pub title: &'static str,
-    /// What it does, as the end of a sentence that begins with its name.
-    pub about: &'static str,
     promises: fn() -> Vec<Promise>,
     exhibits: fn() -> Vec<Exhibit>,
     variants: fn() -> Vec<(&'static str, &'static str)>,
@@ -139,7 +137,6 @@ impl Entry {
             slug: P::SLUG,
             name: P::NAME,
             title: P::TITLE,
-            about: P::ABOUT,
             promises: promises::<P>,
             exhibits: exhibits::<P>,
             variants: || P::variants().iter().map(|variant| (variant.id, variant.about)).collect(),

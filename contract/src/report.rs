@@ -17,7 +17,7 @@ pub fn report(task: &Task, grade: &Grade, width: usize) -> String {
     } else {
         let mut lines = match (grade.waits_for(task), grade.begun) {
             (Some(other), begun) => {
-                let why = if begun { "it is wrong" } else { "its place is empty" };
+                let why = if begun { "it is wrong" } else { "it is still empty" };
                 to_do(task, &format!("{other} first: this task calls it, and {why}"))
             }
             (None, true) => found(task, grade, ""),
@@ -96,7 +96,7 @@ fn found(task: &Task, grade: &Grade, passed: &str) -> Vec<String> {
             let repair = grade
                 .repair
                 .as_ref()
-                .map(|repair| format!("\nOne step explains the answers: {repair}."));
+                .map(|repair| format!("\nOne wrong step explains the answers: {repair}."));
             let repair = repair.unwrap_or_default();
             row("perhaps", &format!("No known bug behaves like this.{repair}"));
         }
@@ -104,7 +104,7 @@ fn found(task: &Task, grade: &Grade, passed: &str) -> Vec<String> {
     let ids: Vec<&str> = others.iter().map(|broken| broken.id.as_str()).collect();
     row("also", &ids.join(", "));
     if !grade.held.is_empty() {
-        row("but", &format!("{} other invariants of this task hold", grade.held.len()));
+        row("but", &format!("other invariants of this task that hold: {}", grade.held.len()));
     }
     lines
 }
@@ -113,7 +113,7 @@ fn found(task: &Task, grade: &Grade, passed: &str) -> Vec<String> {
 /// about the mistake.
 fn no_answer(grade: &Grade) -> Option<&'static str> {
     match grade.broken.first()?.violation.fault {
-        Fault::Length { .. } => Some("The answer does not have the length that it must have."),
+        Fault::Length { .. } => Some("The answer has the wrong length."),
         Fault::Panicked { .. } => Some("The code panics on this input."),
         _ => None,
     }
@@ -130,7 +130,7 @@ pub fn result(violation: &Violation) -> String {
     match &violation.fault {
         Fault::Differs { count, total, index, expected, got, tolerance, why } => {
             let off = (got - expected).abs();
-            let exactly = if *tolerance == 0.0 { "exactly" } else { "at most" };
+            let exactly = if *tolerance == 0.0 { "exactly " } else { "" };
             let what = match total {
                 // Often of several values, such as their sum: it has no place among them.
                 1 => "the value differs".to_string(),
@@ -140,16 +140,16 @@ pub fn result(violation: &Violation) -> String {
                 "{call}: {what}\n\
                  expected {}\n\
                  got      {}\n\
-                 off by   {off:.2e}, allowed is {exactly} {tolerance:.2e}: {why}",
+                 off by   {off:.2e}, and the tolerance is {exactly}{tolerance:.2e}: {why}",
                 number(*expected),
                 number(*got),
             )
         }
         Fault::Length { shape, got } => {
-            format!("{call}: expected {shape:?} values, got {got}")
+            format!("{call}: expected values of shape {shape:?}, got {got} values")
         }
         Fault::Refused { words } => {
-            format!("{call}: this input is good, but it was refused: {words}")
+            format!("{call}: this input is valid, but it was refused: {words}")
         }
         Fault::Accepted { rule } => {
             format!("{call}: this input must be refused, but it was accepted: {rule}")

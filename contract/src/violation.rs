@@ -200,7 +200,10 @@ pub fn refusal_of_sizes<T>(call: &str, rule: &str, ask: impl FnOnce() -> Reply<T
 }
 
 fn nobody_answered(call: &str, refusal: &Refusal) -> Box<Violation> {
-    Violation::new(call, Fault::Broken { what: format!("nobody answered: {}", refusal.0) })
+    Violation::new(
+        call,
+        Fault::Broken { what: format!("the call was not answered: {}", refusal.0) },
+    )
 }
 
 fn guarded<T>(call: &str, ask: impl FnOnce() -> Reply<T>) -> Step<Reply<T>> {
@@ -359,7 +362,7 @@ mod tests {
                 refusal("forward", "it is bad", || reply(why.clone())),
             ] {
                 let Fault::Broken { what } = step.unwrap_err().fault else { panic!("{why:?}") };
-                assert!(what.starts_with("nobody answered: "), "{what}");
+                assert!(what.starts_with("the call was not answered: "), "{what}");
             }
         }
         assert!(refusal("forward", "it is bad", || reply(Refusal::new("bad"))).is_ok());

@@ -8,7 +8,7 @@
 //!
 //! Sources: Vaswani et al. 2017; grouped heads, Ainslie et al. 2023.
 //!
-//! Letters, beside those of the other files: `nkv` key and value heads, `p` positions in the cache, `t = p + s`
+//! Letters, besides those of the other files: `nkv` key and value heads, `p` positions in the cache, `t = p + s`
 //! positions that can be read.
 
 use crate::prelude::*;
@@ -18,9 +18,10 @@ pub type Heads<D, T = NoneTape> = Tensor<(usize, usize, usize, usize), f32, D, T
 
 /// Task `attention/repeat`. Each head `times` times, `[b, t, nkv, hd]` to `[b, t, nkv * times, hd]`.
 ///
-/// Grouped queries share a key. Query heads 0 and 1 read key head 0, heads 2 and 3 read key head 1, if there are two
-/// in a group. So head `j` of the result is head `j / times` of `x`: copies stand BESIDE each other, `0, 0, 1, 1`,
-/// and not in turns, `0, 1, 0, 1`. `x` may have a tape, which gives each head the gradients of all its copies, and may be a view.
+/// Grouped queries share a key: with two in a group, query heads 0 and 1 read key head 0, and heads 2 and 3 read key
+/// head 1. Head `j` of the result is therefore head `j / times` of `x`, and copies are NEIGHBOURS, `0, 0, 1, 1`,
+/// instead of taking turns, `0, 1, 0, 1`. `x` may be a view, and it may have a tape, which gives each head the
+/// gradients of all its copies.
 pub fn repeat_kv<D: Device<f32>, T: Tape<f32, D>>(x: Heads<D, T>, times: usize) -> Heads<D, T> {
     // task attention/repeat: begin
     let (b, t, nkv, hd) = *x.shape();
@@ -32,7 +33,7 @@ pub fn repeat_kv<D: Device<f32>, T: Tape<f32, D>>(x: Heads<D, T>, times: usize) 
 /// Task `attention/mask`. Who may look at whom, when `p` tokens are in the cache and `s` are new: `[s, p + s]`, row by
 /// row.
 ///
-/// Row `i` is the new token at position `p + i`. It sees itself, the new tokens before it, and all of the cache.
+/// Row `i` is the new token at position `p + i`, which sees itself, the new tokens before it, and all of the cache.
 pub fn causal_mask(s: usize, p: usize) -> Vec<bool> {
     // task attention/mask: begin
     (0..s).flat_map(|i| (0..p + s).map(move |j| j <= p + i)).collect()
@@ -48,13 +49,13 @@ pub fn causal_mask(s: usize, p: usize) -> Vec<bool> {
 /// y       = weights · v
 /// ```
 ///
-/// The queries are those of the LAST `s` of the `t` positions: `p = t - s` were there before. Use your tasks
-/// `attention/repeat` and `attention/mask`. Scores may be in the thousands; dfdx's `softmax` subtracts the largest first.
-/// What is not seen has no part, however large its score and whatever its key holds: minus infinity takes the place of a score,
-/// which may be NaN. If you add minus infinity to it, it stays NaN.
+/// The queries are those of the LAST `s` of the `t` positions, because `p = t - s` were there before. Use your tasks
+/// `attention/repeat` and `attention/mask`. Scores may be in the thousands, but dfdx's `softmax` subtracts the largest
+/// first. What is not seen has no part, however large its score is and even if its key holds NaN: minus infinity
+/// replaces the score, since a NaN to which you add minus infinity stays NaN.
 ///
-/// Refuse an `nh` that is no multiple of `nkv`, and an `s` above `t`. All that is computed must be on the tape: the
-/// gradients of `q`, `k` and `v` are asked, too. A NaN in one text of a batch stays in this text.
+/// Refuse an `nh` that is not a multiple of `nkv`, and an `s` above `t`. Everything you compute must be on the tape,
+/// because the gradients of `q`, `k` and `v` are tested, too. A NaN in one text of a batch stays in that text.
 pub fn attend<D: Device<f32> + TensorFromVec<bool>, T: Tape<f32, D>>(
     q: Heads<D, T>,
     k: Heads<D, T>,
@@ -96,7 +97,7 @@ pub fn attend<D: Device<f32> + TensorFromVec<bool>, T: Tape<f32, D>>(
 /// dx = y · (dy - sum over the row of y · dy)
 /// ```
 ///
-/// A NaN stays in its row. No number replaces it.
+/// A NaN stays in its row, and no number replaces it.
 pub fn softmax_backward<D: Device<f32>>(y: Heads<D>, dy: Heads<D>) -> Heads<D> {
     // task attention/softmax-backward: begin
     let along = (y.clone() * dy.clone()).sum::<_, Axis<3>>(); //            [b, nh, s]
@@ -105,10 +106,10 @@ pub fn softmax_backward<D: Device<f32>>(y: Heads<D>, dy: Heads<D>) -> Heads<D> {
     // task attention/softmax-backward: end
 }
 
-/// The keys and values of a text so far, so that a new token does not compute them again.
+/// The keys and values of a text so far, kept so that they are not computed again for each new token.
 #[derive(Clone)]
 pub struct KvCache<D: Device<f32>> {
-    /// The most positions.
+    /// The largest number of positions.
     pub capacity: usize,
     /// Keys and values, `[b, p, nkv, hd]` each; nothing before the first piece.
     pub kept: Option<(Heads<D>, Heads<D>)>,
@@ -125,11 +126,11 @@ impl<D: Device<f32>> KvCache<D> {
         self.kept.as_ref().map_or(0, |(k, _)| k.shape().1)
     }
 
-    /// Task `attention/cache`. Adds the keys and values of the next tokens, `[b, s, nkv, hd]` each, behind those that
-    /// are kept, in each batch row. Returns all of them, `[b, p + s, nkv, hd]`.
+    /// Task `attention/cache`. Appends the keys and values of the next tokens, `[b, s, nkv, hd]` each, to those that
+    /// are kept, in each batch row, and returns all of them, `[b, p + s, nkv, hd]`.
     ///
-    /// Refuse a piece that does not fit into the capacity, and one with another `b`, `nkv` or `hd` than what is kept. A piece that
-    /// is refused changes nothing: the next one that fits goes on from there.
+    /// Refuse a piece that does not fit into the capacity, and one whose `b`, `nkv` or `hd` differs from what is kept.
+    /// A refused piece changes nothing, so the next one that fits goes on from there.
     pub fn push(&mut self, k: Heads<D>, v: Heads<D>) -> Result<(Heads<D>, Heads<D>)> {
         // task attention/cache: begin
         let (b, s, nkv, hd) = *k.shape();
@@ -183,18 +184,19 @@ impl<const H: usize, const NH: usize, const NKV: usize, const HD: usize> HeadSiz
 
 /// Task `attention/property`. An invariant of your own.
 ///
-/// `attention` claims to be a grouped-query attention with its cache, in plain values. Return an `Err` that says what is
-/// wrong with it, or `Ok`.
+/// `attention` claims to be grouped-query attention with its cache, in plain values. Return `Ok`, or an `Err` that says
+/// what is wrong with it.
 ///
-/// `attention.forward(&case)` takes an `interface::AttendCase { sizes, q, k, v }` with `interface::AttendSizes { batch, queries,
-/// keys, num_heads, num_kv_heads, head_dim }` and gives `y`; `attention.backward(&case, &dy)` gives a
-/// `interface::AttendGrads { dq, dk, dv }`. `attention.cache(capacity)` gives a `Box<dyn interface::KeyValueCache>`:
-/// `cache.push(&piece)` takes an `interface::KeysValues { shape: [b, s, nkv, hd], k, v }` and gives all that is kept, in the
-/// same form. The parts have names too: `attention.repeat([b, t, nkv, hd], times, &x)`, `attention.mask(s, p)`,
-/// `attention.softmax_backward([b, nh, s, t], &y, &dy)`. Each may refuse: `?` makes that your `Err`, and its words are in
+/// `attention.forward(&case)` takes an `interface::AttendCase { sizes, q, k, v }` with
+/// `interface::AttendSizes { batch, queries, keys, num_heads, num_kv_heads, head_dim }` and gives `y`;
+/// `attention.backward(&case, &dy)` gives an `interface::AttendGrads { dq, dk, dv }`. `attention.cache(capacity)` gives
+/// a `Box<dyn interface::KeyValueCache>`: `cache.push(&piece)` takes an
+/// `interface::KeysValues { shape: [b, s, nkv, hd], k, v }` and gives all that is kept, in the same form. The parts
+/// have names too: `attention.repeat([b, t, nkv, hd], times, &x)`, `attention.mask(s, p)`,
+/// `attention.softmax_backward([b, nh, s, t], &y, &dy)`. Each may refuse: `?` makes that your `Err`, with its words in
 /// `refusal.0`.
 ///
-/// You are graded by the known bugs that you catch, at least 15, and you may not refuse a right one. Think of what a
+/// You are graded by the known bugs that you catch, at least 15, and you may not reject a correct one. Think of what a
 /// later token may not change, of the result when all values are equal, and of a text in two pieces.
 pub fn property(attention: &dyn interface::GroupedQueryAttention) -> Result<()> {
     // task attention/property: begin

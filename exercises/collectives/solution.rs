@@ -1,7 +1,7 @@
 //! The tasks of the collectives.
 //!
-//! You write the program of ONE rank. The same program runs on all `w` ranks at once, and each of them has a part of the
-//! numbers. A rank knows of the others only what it hears through `comm`, a [`Communicator`]:
+//! You write the program of ONE rank, which runs on all `w` ranks at once, each with a part of the numbers. A rank
+//! knows of the others only what it hears through `comm`, a [`Communicator`]:
 //!
 //! ```text
 //! comm.rank()                        r, from 0 on
@@ -11,9 +11,10 @@
 //! comm.all_gather(&values)?          the values of rank 0, then those of rank 1, ..
 //! ```
 //!
-//! The last three are *collectives*. None goes on before all ranks have come, so every rank must make the same calls, in
-//! the same order, with equally many values. If one never comes, the others would wait for ever; here each gets an error
-//! that says who waits, where, and for whom. Hand it on with `?`: without the others, a rank has no result.
+//! The last three are *collectives*. None goes on before all ranks have come, so every rank must make the same calls,
+//! in the same order, with equally many values. If one never comes, the others would wait forever; here each gets an
+//! error that says who waits, where, and for whom. Hand it on with `?`, because without the others a rank has no
+//! result.
 
 use crate::prelude::interface::{Communicator, Entropy, RankError};
 
@@ -22,8 +23,8 @@ pub type Ranked<T> = std::result::Result<T, RankError>;
 
 /// Task `collectives/entropy`. The loss of `t` tokens over a vocabulary that is cut over the ranks, and its gradient.
 ///
-/// `logits` are `[t, n]`, row by row: those of this rank's `n` ids, which begin with `first`. `targets` are `[t]`, ids of the
-/// whole vocabulary, and the same on every rank. All ranks together have `v = n w` ids.
+/// `logits` are `[t, n]`, row by row: those of this rank's `n` ids, which begin with `first`. `targets` are `[t]`, ids
+/// of the whole vocabulary, and the same on every rank. All ranks together have `v = n w` ids.
 ///
 /// ```text
 /// largest = max over ALL v ids of the logits                   [t]
@@ -33,10 +34,10 @@ pub type Ranked<T> = std::result::Result<T, RankError>;
 /// dlogits = (exp(logits - largest) / total - one_hot(target)) / t      [t, n], of this rank's ids
 /// ```
 ///
-/// - A target that is not below `v` is a [`RankError::Target`] with the first such target, its place in `targets`, and `v`.
-///   Every rank must return it, and before any collective: who called one would wait.
-/// - A rank may hold only logits of minus infinity, which is a forbidden id, or none of the targets.
-/// - Hand over numbers of which there are as many as tokens. The logits stay where they are.
+/// - A target that is not below `v` is a [`RankError::Target`] with the first such target, its place in `targets`, and
+///   `v`. Every rank must return it before any collective, because a rank that called one would wait.
+/// - A rank may hold none of the targets, or only logits of minus infinity, each of which is a forbidden id.
+/// - Hand over only as many numbers as there are tokens: the logits stay where they are.
 /// - There is at least one token.
 pub fn vocab_parallel_cross_entropy(
     comm: &dyn Communicator,
@@ -92,15 +93,16 @@ pub fn vocab_parallel_cross_entropy(
 /// Task `collectives/tree-sum`. The sum of blocks that lie on the ranks, with bits that do not depend on how many ranks
 /// there are.
 ///
-/// There are `m` blocks of `len` values. This rank has `m / w` of them, `blocks`, `[m / w, len]`, in the order of the ranks. Both
-/// `m` and `w` are powers of 2, and `len` is at least 1. Addition in `f32` rounds, so its order counts. It is this one, in `f32`:
+/// There are `m` blocks of `len` values, in the order of the ranks, and this rank has `m / w` of them: `blocks`,
+/// `[m / w, len]`. Both `m` and `w` are powers of 2, and `len` is at least 1. Addition in `f32` rounds, so the order
+/// matters. Add in `f32`, in this order:
 ///
 /// ```text
 /// sum(b_0 .. b_(m-1)) = sum(first half of them) + sum(second half)        [len], element by element
 /// ```
 ///
-/// The result is the same on every rank, bit for bit, and the same for 1, 2, 4 .. ranks. Hand over `len` values a rank, no
-/// more. `all_reduce_sum` adds in an order of its own.
+/// The result is the same on every rank, bit for bit, and the same for 1, 2, 4 .. ranks. Hand over `len` values a rank
+/// and no more, and keep in mind that `all_reduce_sum` chooses its own order.
 pub fn tree_sum(comm: &dyn Communicator, blocks: &[f32], len: usize) -> Ranked<Vec<f32>> {
     // task collectives/tree-sum: begin
     fn halves(blocks: &[f32], len: usize) -> Vec<f32> {

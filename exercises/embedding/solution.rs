@@ -7,8 +7,8 @@ use crate::prelude::*;
 /// Task `embedding/refuse`. Refuses ids that are not rows of a table of `vocab_size` rows.
 ///
 /// `ids` are those of a batch `[b, s]`, one row after the other. The error names the first bad id,
-/// its place `[row, column]`, and the vocabulary size. (dfdx would panic on a CPU, and stop the
-/// whole GPU: so check first.)
+/// its place `[row, column]`, and the vocabulary size. (Check first, because dfdx would panic on a
+/// CPU, and stop the whole GPU.)
 pub fn check_ids(ids: &[usize], [b, s]: [usize; 2], vocab_size: usize) -> Result<()> {
     // task embedding/refuse: begin
     match ids.iter().position(|&id| id >= vocab_size) {
@@ -38,12 +38,12 @@ impl<const V: usize, const E: usize, D: Device<f32>> VocabEmbedding<V, E, D> {
 
     /// Task `embedding/forward`. The rows of the ids, `[b, s]` to `[b, s, e]`.
     ///
-    /// The ids carry the tape: `ids.split_tape()` gives both, and the table must get it, or no
-    /// gradient reaches the table. dfdx's `gather` takes the rows; its gradient adds up repeated
-    /// ids by itself. (That of its `slice` does not add: `shapes#slices`.) Refuse bad ids with [`check_ids`].
+    /// The ids carry the tape: `ids.split_tape()` gives both, and the table must get the tape, or no gradient reaches
+    /// the table. dfdx's `gather` takes the rows, and its gradient adds up repeated ids by itself. (That of its `slice`
+    /// does not: `shapes#slices`.) Refuse bad ids with [`check_ids`].
     ///
-    /// The values are copied, bit for bit, NaN and infinities too: no sum and no product. (0 times NaN is NaN.)
-    /// The sign of a zero does not matter.
+    /// The values are copied bit for bit, NaN and infinities too, with no sum and no product, because 0 times NaN is
+    /// NaN. The sign of a zero does not matter.
     fn lookup<B: Dim, S: Dim, T: Tape<f32, D>>(
         &self,
         ids: Tensor<(B, S), usize, D, T>,
@@ -56,10 +56,10 @@ impl<const V: usize, const E: usize, D: Device<f32>> VocabEmbedding<V, E, D> {
         // task embedding/forward: end
     }
 
-    // Task `embedding/types`, about types. `forward` gives what `lookup` gives, but it forgets the width: its last
-    // dimension is a `usize`. A norm of 8 does not take such vectors. A caller has to reshape them first,
-    // and only the run shows whether 8 was right. Change the result type (and the body), so that the
-    // compiler knows the width, and refuses vectors of 5 by itself.
+    // Task `embedding/types`, about types. `forward` gives what `lookup` gives, but forgets the width, because its last
+    // dimension is a `usize`. A norm of 8 does not take such vectors, so a caller has to reshape them first, and only
+    // the run shows whether 8 was right. Change the result type (and the body), so that the compiler knows the width
+    // and refuses vectors of 5 by itself.
 
     /// The rows of the ids, `[b, s]` to `[b, s, e]`.
     // task embedding/types: begin
@@ -105,12 +105,11 @@ pub fn backward(ids: &[usize], dy: &[f32], vocab_size: usize, embedding_dim: usi
 
 /// Task `embedding/initial`. `n` values, normal with `mean` and `std`: the numbers that PyTorch draws from `seed`.
 ///
-/// PyTorch has two ways, and `n` chooses. Both start `Mt::new(..)` with the LOW 32 bits of the
-/// seed. `std` is the standard deviation, not the variance.
+/// PyTorch has two ways, between which `n` decides, and both start `Mt::new(..)` with the LOW 32 bits of the seed.
+/// `std` is the standard deviation, not the variance.
 ///
-/// **`n >= 16`.** Fill ALL `n` places with uniforms on `[0, 1)` first: one word each, its low 24 bits times
-/// `2⁻²⁴`. Then turn each full block of 16 into normal values,
-/// place `j` together with place `j + 8`:
+/// **`n >= 16`.** First fill ALL `n` places with uniforms on `[0, 1)`: one word each, its low 24 bits times `2⁻²⁴`.
+/// Then turn each full block of 16 into normal values, place `j` together with place `j + 8`:
 ///
 /// ```text
 /// u1 = 1 - d[j]        u2 = d[j + 8]
@@ -121,8 +120,8 @@ pub fn backward(ids: &[usize], dy: &[f32], vocab_size: usize, embedding_dim: usi
 ///
 /// If 16 does not divide `n`, draw 16 FRESH uniforms into the LAST 16 places and turn those.
 ///
-/// **`n < 16`.** In `f64`. A uniform takes two words, the first is the high one: of these 64 bits
-/// the low 53, times `2⁻⁵³`. Each two values take two uniforms:
+/// **`n < 16`.** Compute in `f64`. A uniform takes two words, the first of which is the high one, and of these 64 bits
+/// the low 53, times `2⁻⁵³`. Every two values take two uniforms:
 ///
 /// ```text
 /// radius = sqrt(-2 ln(1 - u2))        angle = 2π · u1
@@ -169,15 +168,15 @@ pub fn normal(n: usize, mean: f32, std: f32, seed: u64) -> Vec<f32> {
 
 /// Task `embedding/property`. An invariant of your own.
 ///
-/// `embedding` claims to be a VocabEmbedding, in plain values. Return an `Err` that says what is wrong
-/// with it, or `Ok`.
+/// `embedding` claims to be a VocabEmbedding, in plain values. Return `Ok`, or an `Err` that says what is wrong with
+/// it.
 ///
 /// `embedding.forward(&case)` gives an `interface::Found { y, ids_after }`, and `embedding.backward(&case, &dy)` the
 /// gradient of the table, for an `interface::LookupCase { shape: [b, s], vocab_size, embedding_dim, table, ids }`.
-/// `embedding.initial_table(v, e, interface::NormalInit { mean, std, seed })` gives the first table. Each of
-/// them may refuse: `?` makes that your `Err`, and its words are in `refusal.0`.
+/// `embedding.initial_table(v, e, interface::NormalInit { mean, std, seed })` gives the first table. Each of them may
+/// refuse: `?` makes that your `Err`, with its words in `refusal.0`.
 ///
-/// You are graded by the known bugs that you catch, at least 25, and you may not refuse a right one.
+/// You are graded by the known bugs that you catch, at least 25, and you may not reject a correct one.
 pub fn property(embedding: &dyn interface::VocabEmbedding) -> Result<()> {
     // task embedding/property: begin
     let case = interface::LookupCase {

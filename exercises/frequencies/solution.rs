@@ -1,11 +1,11 @@
 //! The tasks of stretched RoPE.
 //!
-//! RoPE turns plane `i` by `theta_i = base^(-2i/d)` radians a position. For texts that are longer than the trained ones, a rule
-//! makes other frequencies: a list, one for each plane. Some rules give a scale too. `d` is `rotary_dim`, the elements of a
-//! head that turn, so there are `d / 2` planes. `k` is the factor, how many times longer the texts get, and `ms` is
-//! `max_seq_len`, the trained length. All settings are good ones: nothing needs to be refused.
+//! RoPE turns plane `i` by `theta_i = base^(-2i/d)` radians a position. For texts longer than the trained ones, a rule
+//! makes other frequencies, a list with one for each plane, and some rules give a scale too. `d` is `rotary_dim`, the
+//! number of elements of a head that turn, so there are `d / 2` planes. `k` is the factor by which the texts get
+//! longer, and `ms` is `max_seq_len`, the trained length. All settings are valid, so nothing needs to be refused.
 
-/// `theta_i` of plain RoPE, `[d / 2]`. It is written already: all rules begin with it.
+/// `theta_i` of plain RoPE, `[d / 2]`, which is written already, because all rules begin with it.
 pub fn plain(rotary_dim: usize, base: f64) -> Vec<f64> {
     let d = rotary_dim as f64;
     (0..rotary_dim / 2).map(|i| base.powf(-2.0 * i as f64 / d)).collect()
@@ -19,7 +19,7 @@ pub fn interpolated(rotary_dim: usize, base: f64, factor: f64) -> Vec<f64> {
     // task frequencies/interpolation: end
 }
 
-/// Task `frequencies/ntk`. NTK-aware frequencies, `[d / 2]`. They are plain ones of a larger base:
+/// Task `frequencies/ntk`. NTK-aware frequencies, `[d / 2]`, which are plain ones of a larger base:
 ///
 /// ```text
 /// base' = base · k^(d / (d - 2))
@@ -40,8 +40,8 @@ pub fn ntk(rotary_dim: usize, base: f64, factor: f64) -> Vec<f64> {
 /// k = f · L / ms - (f - 1)   if L > ms     k = 1   else
 /// ```
 ///
-/// With this `k` it is NTK. `f` is `factor`. Nothing is kept from one call to the next. You may call your `ntk`; then its task
-/// comes first. Source: emozilla 2023, and transformers.
+/// `f` is `factor`, and with this `k` it is NTK, with nothing kept from one call to the next. You may call your `ntk`,
+/// whose task then comes first. Source: emozilla 2023, and transformers.
 pub fn dynamic_ntk(
     rotary_dim: usize,
     base: f64,
@@ -57,7 +57,7 @@ pub fn dynamic_ntk(
 
 /// Settings of [`longrope`].
 pub struct LongRope<'a> {
-    /// `k`. Only the scale depends on it.
+    /// `k`, on which only the scale depends.
     pub factor: f64,
     /// `ms`.
     pub max_seq_len: usize,
@@ -171,8 +171,8 @@ pub fn llama3(rotary_dim: usize, base: f64, rule: &Llama3) -> Vec<f64> {
 
 /// Task `frequencies/turn`. Turns `x`, `[b, s, nh, hd]` in one row, by its positions.
 ///
-/// There are `p` frequencies. Of each head the first `2p` elements turn, and plane `i` is made of elements `i` and `i + p`. Row `t`
-/// is at position `m = offset + t`.
+/// There are `p` frequencies, so the first `2p` elements of each head turn, and plane `i` is made of elements `i` and
+/// `i + p`. Row `t` is at position `m = offset + t`.
 ///
 /// ```text
 /// y_i     = scale · (x_i cos(m theta_i) - x_{i+p} sin(m theta_i))
@@ -180,8 +180,8 @@ pub fn llama3(rotary_dim: usize, base: f64, rule: &Llama3) -> Vec<f64> {
 /// y_j     = x_j                                                 for j >= 2p
 /// ```
 ///
-/// Build the angles in `f64`, as in task `rope/tables`, so that they are right at every position. Angles in `f32` pass too:
-/// the grade then says by how much yours are off.
+/// Build the angles in `f64`, as in task `rope/tables`, so that they are right at every position. Angles in `f32` pass
+/// too, but then the grade says by how much yours are off.
 pub fn turn(
     x: &[f32],
     [_, s, nh, hd]: [usize; 4],
@@ -214,7 +214,7 @@ pub fn turn(
 /// dtheta_i = sum over b, s and nh of m · (dy_{i+p} y_i - dy_i y_{i+p})
 /// ```
 ///
-/// `y` is not handed in: compute it from `x`. What `turn` says of the angles goes for these as well.
+/// `y` is not handed in, so compute it from `x`. What `turn` says about the angles applies to these as well.
 pub fn turn_backward(
     x: &[f32],
     dy: &[f32],

@@ -33,13 +33,13 @@ impl<const H: usize, D: Device<f32>> LayerNorm<H, D> {
     /// y = (x - mean(x)) / sqrt(var(x) + eps) · gamma + beta        var(x) = mean((x - mean(x))²)
     /// ```
     ///
-    /// Subtract the mean BEFORE you square. `mean(x²) - mean(x)²` is the same number on paper; in `f32` it
-    /// loses its digits as soon as the mean is large.
+    /// Subtract the mean BEFORE you square: `mean(x²) - mean(x)²` is the same number on paper, but in `f32` it loses
+    /// its digits as soon as the mean is large.
     ///
     /// A NaN stays in its token.
     ///
-    /// Task `layernorm/forward` looks at the values. Task `layernorm/tape` looks at the gradients: all uses
-    /// of `x` must be on the tape, and so must gamma and beta. `norm/forward` says how.
+    /// Task `layernorm/forward` looks at the values, and task `layernorm/tape` at the gradients, for which all uses of
+    /// `x` must be on the tape, and so must gamma and beta; `norm/forward` says how.
     pub fn forward<B: Dim, S: Dim, T: Tape<f32, D>>(
         &self,
         x: Tensor<(B, S, Const<H>), f32, D, T>,
@@ -73,7 +73,7 @@ impl<const H: usize, D: Device<f32>> LayerNorm<H, D> {
     /// dx     = (gamma·dy - mean(gamma·dy) - xhat · mean(gamma·dy · xhat)) / std     means over a token
     /// ```
     ///
-    /// A NaN stays in its token and in the sums over the rows that it is part of. No number replaces it.
+    /// A NaN stays in its token and in the sums over the rows that it is part of, and no number replaces it.
     pub fn backward<B: Dim, S: Dim>(
         &self,
         x: Tensor<(B, S, Const<H>), f32, D>,
@@ -108,17 +108,17 @@ impl<const H: usize, D: Device<f32>> LayerNorm<H, D> {
 
 /// Task `layernorm/property`. An invariant of your own.
 ///
-/// `norm` claims to be a LayerNorm. It takes plain values and gives plain values, so it may be right or
-/// wrong in any way. Return an `Err` that says what is wrong with it, or `Ok`. You may call it as often as
-/// you like.
+/// `norm` claims to be a LayerNorm, and since it takes plain values and gives plain values, it may be right or wrong in
+/// any way. Return `Ok`, or an `Err` that says what is wrong with it. You may call it as often as you like.
 ///
-/// `norm.forward(&case)` gives `y`, and `norm.backward(&case, &dy)` an `interface::LayerNormGrads { dx, dgamma, dbeta }`,
-/// for an `interface::LayerNormCase { shape: [b, s, h], eps, gamma, beta, x }` with flat `Vec<f32>`s. Each of them may
-/// refuse: `?` makes that your `Err`, and its words are in `refusal.0`.
+/// `norm.forward(&case)` gives `y`, and `norm.backward(&case, &dy)` an
+/// `interface::LayerNormGrads { dx, dgamma, dbeta }`, for an
+/// `interface::LayerNormCase { shape: [b, s, h], eps, gamma, beta, x }` with flat `Vec<f32>`s. Each of them may refuse:
+/// `?` makes that your `Err`, with its words in `refusal.0`.
 ///
-/// You are graded by the known bugs that you catch, at least 15, and you may not refuse a right norm. Do
-/// not write the norm again to compare with it. Think of what must stay the same when all elements grow by
-/// one number, and of what the result's own mean and variance must be.
+/// You are graded by the known bugs that you catch, at least 15, and you may not reject a correct norm. Instead of
+/// writing the norm again to compare with it, think of what must stay the same when all elements grow by one number,
+/// and of what the result's own mean and variance must be.
 pub fn property(norm: &dyn interface::LayerNorm) -> Result<()> {
     // task layernorm/property: begin
     // With gamma 1 and beta 0, the result has mean 0 and mean square var / (var + eps), wherever x lies.

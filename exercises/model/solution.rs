@@ -8,8 +8,8 @@
 //! logits = norm(x) Wᵀ                                              [b, s, v]
 //! ```
 //!
-//! Source: Touvron et al. 2023, "LLaMA". This file uses your `norm`, `embedding`, `rope`, `attention`, `feedforward` and
-//! `loss`: their tasks come first. A panic that names another task means that this one is not done.
+//! Source: Touvron et al. 2023, "LLaMA". This file uses your `norm`, `embedding`, `rope`, `attention`, `feedforward`
+//! and `loss`, so their tasks come first: a panic that names another task means that the other one is not done yet.
 
 use crate::attention::{Heads, KvCache, attend};
 use crate::embedding::VocabEmbedding;
@@ -68,11 +68,11 @@ where
     /// ```
     ///
     /// `attend` takes queries `[b, s, nh, hd]`, keys and values `[b, s, nkv, hd]`, and gives what was found,
-    /// `[b, s, nh, hd]`. It is your attention, or your attention behind a cache.
+    /// `[b, s, nh, hd]`. It is your attention, with or without a cache.
     ///
-    /// [`project`] multiplies. The heads of a row stand one after the other, each of `HD` elements. A `NtkAwareRope` may
-    /// change in a call, so take a `clone()` of it. All of this must be on the tape: `x.with_empty_tape()`, as in
-    /// `norm/forward`.
+    /// [`project`] multiplies, and the heads of a row come one after the other, each of `HD` elements. A call may
+    /// change an `NtkAwareRope`, so take a `clone()` of it. All of this must be on the tape: use `x.with_empty_tape()`,
+    /// as in `norm/forward`.
     pub fn forward<T: Tape<f32, D>>(
         &self,
         x: Tokens<H, D, T>,
@@ -104,7 +104,7 @@ where
     }
 }
 
-/// A model with a vocabulary of `V`. The other sizes are those of its blocks.
+/// A model with a vocabulary of `V`, whose other sizes are those of its blocks.
 #[derive(Clone)]
 pub struct Llama<const V: usize, const H: usize, const HD: usize, const FF: usize, D: Device<f32>> {
     /// The table, `[v, h]`.
@@ -113,7 +113,7 @@ pub struct Llama<const V: usize, const H: usize, const HD: usize, const FF: usiz
     pub blocks: Vec<Block<H, HD, FF, D>>,
     /// After the last block.
     pub norm: GroupRmsNorm<H, H, D>,
-    /// The output, `[v, h]`. Without it the table serves once more: the weights are tied.
+    /// The output, `[v, h]`. If there is none, the table serves once more: the weights are tied.
     pub head: Option<Tensor<Rank2<V, H>, f32, D>>,
 }
 
@@ -124,7 +124,8 @@ impl<const V: usize, const H: usize, const HD: usize, const FF: usize, D> Llama<
 where
     D: Device<f32> + TensorFromVec<bool>,
 {
-    /// The table's rows of the ids, `[b, s]` to `[b, s, h]`. (The reshape changes nothing once `embedding/types` is done.)
+    /// The table's rows for the ids, `[b, s]` to `[b, s, h]`. (The reshape changes nothing once `embedding/types` is
+    /// done.)
     fn rows<T: Tape<f32, D>>(
         &self,
         ids: Tensor<(usize, usize), usize, D, T>,
@@ -141,8 +142,8 @@ where
 
     /// Task `model/forward`. From ids `[b, s]` to logits `[b, s, v]`: `rows`, all blocks, and `logits`.
     ///
-    /// The ids carry the tape, and the gradient of every weight is asked. A text begins at position 0, and each block looks with your `attend`. What a part refuses is
-    /// refused: `?` hands an `Err` on.
+    /// The ids carry the tape, since the gradient of every weight is tested. A text begins at position 0, and each
+    /// block looks with your `attend`. What a part refuses is refused: `?` hands an `Err` on.
     pub fn forward<T: Tape<f32, D>>(
         &self,
         ids: Tensor<(usize, usize), usize, D, T>,
@@ -156,10 +157,10 @@ where
         // task model/forward: end
     }
 
-    /// Task `model/decode`. The logits `[b, s, v]` of tokens that follow those in the caches: one cache for each block.
+    /// Task `model/decode`. The logits `[b, s, v]` of tokens that follow those in the caches, one cache for each block.
     ///
-    /// The tokens stand behind all that is kept, so their first position is `cache.positions()`. A block looks with your
-    /// `attend` at what its cache holds after it has taken the new keys and values in.
+    /// The tokens come after all that is kept, so their first position is `cache.positions()`. A block looks with your
+    /// `attend` at what its cache holds once it has taken in the new keys and values.
     pub fn decode(
         &self,
         ids: Tensor<(usize, usize), usize, D>,
@@ -178,12 +179,12 @@ where
         // task model/decode: end
     }
 
-    /// Task `model/learn`. One step of training on texts `[b, s]`: every weight goes `rate` times its gradient downhill.
-    /// Returns the loss before the step.
+    /// Task `model/learn`. One step of training on texts `[b, s]`, which moves every weight downhill by `rate` times
+    /// its gradient. Returns the loss before the step.
     ///
-    /// 1. `next_tokens` makes inputs and targets of the ids. `dev.tensor_from_vec(inputs, (b, s - 1)).traced(..)` puts a
-    ///    tape on them: `Gradients::leaky()` makes an empty one.
-    /// 2. The logits of the inputs, and their `cross_entropy`.
+    /// 1. `next_tokens` makes inputs and targets of the ids, and `dev.tensor_from_vec(inputs, (b, s - 1)).traced(..)`
+    ///    puts a tape on the inputs: `Gradients::leaky()` makes an empty one.
+    /// 2. Compute the logits of the inputs, and their `cross_entropy`.
     /// 3. `loss.backward()` gives the gradients, and [`Llama::step`] makes the step.
     pub fn learn(&mut self, ids: &[usize], [b, s]: [usize; 2], rate: f32) -> Result<f32>
     where
@@ -244,8 +245,8 @@ where
 /// 6. draw: the first token at which the running sum of p exceeds unit · (sum of all p that are kept)
 /// ```
 ///
-/// `unit` is from 0 to below 1. Compute in `f64`: in `f32`, a `unit` near an edge may draw the neighbour. A logit of minus
-/// infinity forbids its id, which is then never drawn.
+/// `unit` is at least 0 and below 1. Compute in `f64`, because in `f32` a `unit` near an edge may draw the neighbour. A
+/// logit of minus infinity forbids its id, which is then never drawn.
 ///
 /// At any temperature, refuse logits that are empty, NaN or plus infinity, and logits of which none is above minus infinity; a
 /// temperature that is negative or not finite; a `top_k` of 0; a `top_p` that is not above 0 or is above 1.

@@ -38,10 +38,10 @@ pub struct GroupRmsNorm<const H: usize, const GZ: usize, D: Device<f32>> {
 impl<const H: usize, const GZ: usize, D: Device<f32>> GroupRmsNorm<H, GZ, D> {
     /// A norm with this gamma.
     ///
-    /// Task `norm/types`, about types. `GroupRmsNorm::<8, 3, _>` makes no sense: 3 does not divide 8. A group of
-    /// 0 elements makes none either. Make all such sizes impossible to compile, here, with a message that names
-    /// the rule. `H` and `GZ` are known to the compiler, so an assertion can run while it compiles.
-    /// (Of a 0 the compiler may speak in its own words: a division by zero is an error too.)
+    /// Task `norm/types`, about types. Neither `GroupRmsNorm::<8, 3, _>`, where 3 does not divide 8, nor a group of 0
+    /// elements makes sense. Make all such sizes impossible to compile, here, with a message that names the rule. `H`
+    /// and `GZ` are known to the compiler, so an assertion can run while it compiles. (For a 0 the compiler may use its
+    /// own words, since a division by zero is an error too.)
     pub fn new(weight: Tensor<Rank1<H>, f32, D>, eps: f64) -> Self {
         // task norm/types: begin
         const { assert!(GZ > 0 && H % GZ == 0, "the group size must divide the hidden size") };
@@ -57,15 +57,15 @@ impl<const H: usize, const GZ: usize, D: Device<f32>> GroupRmsNorm<H, GZ, D> {
     /// y = x / sqrt(mean(x²) + eps) · gamma        mean over each group
     /// ```
     ///
-    /// A NaN stays in its group: all other groups are what they are without it. (A sum that multiplies the others
-    /// by 0 does not keep that: 0 times NaN is NaN.)
+    /// A NaN stays in its group: all other groups are what they are without it. (A sum that multiplies the others by 0
+    /// breaks this, because 0 times NaN is NaN.)
     ///
     /// Task `norm/forward` looks at the values. Task `norm/tape` looks at the gradients: if `x` has a tape, dfdx
-    /// differentiates what you wrote. Three traps: a tensor may not stand on both sides of one operation (`x * x`),
-    /// dfdx's `slice` loses gradients (the page "Shapes as types" says how, `shapes#slices`),
-    /// and `x.clone()` does not compile where `x` may have a tape. `x.with_empty_tape()` makes a copy that
-    /// takes part in the gradient; `self.weight.retaped::<T>()` puts gamma on the tape. A number that is added to a
-    /// tensor of `f32` is an `f32`: `self.eps as f32`.
+    /// differentiates what you wrote. There are three traps: a tensor may not be on both sides of one operation
+    /// (`x * x`), dfdx's `slice` loses gradients (the page "Shapes as types" says how, `shapes#slices`), and
+    /// `x.clone()` does not compile where `x` may have a tape. `x.with_empty_tape()` makes a copy that takes part in
+    /// the gradient, and `self.weight.retaped::<T>()` puts gamma on the tape. A number that you add to a tensor of
+    /// `f32` is an `f32`: `self.eps as f32`.
     pub fn forward<B: Dim, S: Dim, T: Tape<f32, D>>(
         &self,
         x: Tensor<(B, S, Const<H>), f32, D, T>,
@@ -95,7 +95,7 @@ impl<const H: usize, const GZ: usize, D: Device<f32>> GroupRmsNorm<H, GZ, D> {
     /// dx     = (gamma·dy - xhat · mean(gamma·dy · xhat)) / rms        mean over each group
     /// ```
     ///
-    /// A NaN stays in its group and in the sums over the rows that it is part of. No number replaces it.
+    /// A NaN stays in its group and in the sums over the rows that it is part of, and no number replaces it.
     pub fn backward<B: Dim, S: Dim>(
         &self,
         x: Tensor<(B, S, Const<H>), f32, D>,
@@ -126,8 +126,8 @@ impl<const H: usize, const GZ: usize, D: Device<f32>> GroupRmsNorm<H, GZ, D> {
 
     /// Task `norm/half`. The forward pass for an `f16` input, without a tape.
     ///
-    /// The arithmetic is in `f32`: 300² is larger than any `f16`. The product with gamma comes
-    /// BEFORE the one rounding to `f16`. `x.to_dtype::<f32>()` converts a tensor.
+    /// The arithmetic is in `f32`, because 300² is larger than any `f16`, and the product with gamma comes BEFORE the
+    /// one rounding to `f16`. `x.to_dtype::<f32>()` converts a tensor.
     pub fn forward_half<B: Dim, S: Dim>(
         &self,
         x: Tensor<(B, S, Const<H>), f16, D>,
@@ -143,18 +143,18 @@ impl<const H: usize, const GZ: usize, D: Device<f32>> GroupRmsNorm<H, GZ, D> {
 
 /// Task `norm/property`. An invariant of your own.
 ///
-/// `norm` claims to be a GroupRMSNorm. It takes plain values and gives plain values, so it may be
-/// right or wrong in any way. Return an `Err` that says what is wrong with it, or `Ok`. You may
-/// call it as often as you like, with any input whose group size divides the hidden size.
+/// `norm` claims to be a GroupRMSNorm, and since it takes plain values and gives plain values, it may be right or wrong
+/// in any way. Return `Ok`, or an `Err` that says what is wrong with it. You may call it as often as you like, with any
+/// input whose group size divides the hidden size.
 ///
-/// `norm.forward(&case)` gives `y`, and `norm.backward(&case, &dy)` an `interface::NormGrads { dx, dgamma }`, for a
+/// `norm.forward(&case)` gives `y`, and `norm.backward(&case, &dy)` an `interface::NormGrads { dx, dgamma }`, for an
 /// `interface::NormCase { shape: [b, s, h], group_size, eps, gamma, x }` with flat `Vec<f32>`s.
-/// `norm.initial_gamma(hidden_size, (low, high), seed)` gives the first gamma. Each of them may refuse: `?`
-/// makes that your `Err`, and its words are in `refusal.0`.
+/// `norm.initial_gamma(hidden_size, (low, high), seed)` gives the first gamma. Each of them may refuse: `?` makes that
+/// your `Err`, with its words in `refusal.0`.
 ///
-/// You are graded by the known bugs that you catch, at least 20, and you may not refuse a right norm.
-/// Do not write the norm again to compare with it. Think of what must stay the same when you scale the
-/// input, exchange groups, or set everything to one value. `proptest` and `quickcheck` are here.
+/// You are graded by the known bugs that you catch, at least 20, and you may not reject a correct norm. Instead of
+/// writing the norm again to compare with it, think of what must stay the same when you scale the input, exchange
+/// groups, or set everything to one value. You can use `proptest` and `quickcheck`.
 pub fn property(norm: &dyn interface::GroupRmsNorm) -> Result<()> {
     // task norm/property: begin
     // After the norm, with gamma 1, the mean square of a group is ms / (ms + eps).

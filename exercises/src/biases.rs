@@ -1,8 +1,9 @@
 //! The tasks of biases in the scores: ALiBi, T5, KERPLE, Transformer-XL.
 //!
-//! Each tells a score how far its key is away. A query stands at position `m`, a key at `n`, and `j = m - n` is the distance.
-//! In a call there are `s` queries and `t` keys, and the queries are the LAST `s` of the `t` positions: query `i` stands at
-//! `m = t - s + i`. These are tables and sums, so all tasks are about plain lists of numbers, in row-major order.
+//! Each tells a score how far away its key is. A query is at position `m` and a key at `n`, so that `j = m - n` is the
+//! distance. A call has `s` queries and `t` keys, and the queries are the LAST `s` of the `t` positions: query `i` is
+//! at `m = t - s + i`. Because these are tables and sums, all tasks are about plain lists of numbers, in row-major
+//! order.
 //!
 //! Sources: Press et al. 2022, "Train Short, Test Long"; Raffel et al. 2020, "T5"; Chi et al. 2022, "KERPLE"; Dai et al. 2019,
 //! "Transformer-XL".
@@ -13,8 +14,8 @@
 /// slope of head t = 2^(-8t / n),   t = 1 .. n        if n is a power of two
 /// ```
 ///
-/// If it is none, let `p` be the largest power of two below it: first the slopes of `p` heads; then those of `2p` heads, every
-/// other one from the first on, as many as are left. There is at least one head.
+/// If `n` is not a power of two, let `p` be the largest one below it: first come the slopes of `p` heads, and then
+/// every other one of those of `2p` heads, from the first on, as many as are left. There is at least one head.
 pub fn alibi_slopes(num_heads: usize) -> Vec<f64> {
     // task biases/slopes: begin
     todo!("task biases/slopes")
@@ -27,16 +28,16 @@ pub fn alibi_slopes(num_heads: usize) -> Vec<f64> {
 /// score = product / sqrt(hd) - slope · j        j = m - n, m = t - s + i
 /// ```
 ///
-/// `products` are the products of queries and keys, `[s, t]`. A later key, `n > m`, has the score minus infinity, also if its
-/// product is NaN. The autograder takes the softmax of each row.
+/// `products` are the products of queries and keys, `[s, t]`. A later key, `n > m`, has the score minus infinity, even
+/// if its product is NaN, and the autograder takes the softmax of each row.
 pub fn alibi_scores(products: &[f32], [s, t]: [usize; 2], head_dim: usize, slope: f64) -> Vec<f32> {
     // task biases/scores: begin
     todo!("task biases/scores")
     // task biases/scores: end
 }
 
-/// Task `biases/bucket`. T5's bucket of a key that stands `relative` positions from its query: KEY minus QUERY, so an earlier key
-/// has a negative number.
+/// Task `biases/bucket`. T5's bucket of a key that is `relative` positions from its query: KEY minus QUERY, so an
+/// earlier key has a negative number.
 ///
 /// ```text
 /// n = num_buckets                    half of it if bidirectional
@@ -46,8 +47,9 @@ pub fn alibi_scores(products: &[f32], [s, t]: [usize; 2], head_dim: usize, slope
 /// bucket = e + floor((n - e) · ln(d / e) / ln(max / e))       if not, and at most n - 1
 /// ```
 ///
-/// If bidirectional, a later key has its bucket `n` places further on. Take the logarithms in `f64`, and take what is a whole
-/// number but for its last digits as that number: ln 2 / ln 16 · 8 is 2. The autograder reads T5's table with it.
+/// If bidirectional, a later key has its bucket `n` places further on. Take the logarithms in `f64`, and count a value
+/// that is a whole number up to its last digits as that number: ln 2 / ln 16 · 8 is 2. The autograder reads T5's table
+/// with your bucket.
 pub fn t5_bucket(
     relative: i64,
     bidirectional: bool,
@@ -66,8 +68,8 @@ pub fn t5_bucket(
 /// dtable[bucket][head] = sum of dy[head][pair] over the pairs in this bucket
 /// ```
 ///
-/// `dy` is the gradient of the bias, `[nh, s * t]`. `buckets` has the bucket of each pair of a query and a key, `[s * t]`; the
-/// autograder finds them with your `t5_bucket`, so write that first. Add up in `f64`.
+/// `dy` is the gradient of the bias, `[nh, s * t]`, and `buckets` has the bucket of each pair of a query and a key,
+/// `[s * t]`. The autograder finds the buckets with your `t5_bucket`, so write that first. Add up in `f64`.
 pub fn t5_backward(
     dy: &[f32],
     buckets: &[usize],
@@ -86,8 +88,8 @@ pub fn t5_backward(
 /// -r1 j^r2                if power
 /// ```
 ///
-/// A number below 0.01 counts as 0.01, and an exponent above 2 counts as 2. The slopes are those at the number that counts. At
-/// distance 0 the bias is 0, and so are its slopes.
+/// An `r1` or `r2` below 0.01 counts as 0.01, an exponent above 2 counts as 2, and the slopes are those at the numbers
+/// that count. At distance 0 the bias is 0, and so are its slopes.
 pub fn kerple(power: bool, [r1, r2]: [f64; 2], j: f64) -> (f64, [f64; 2]) {
     // task biases/kerple: begin
     todo!("task biases/kerple")
@@ -100,8 +102,8 @@ pub fn kerple(power: bool, [r1, r2]: [f64; 2], j: f64) -> (f64, [f64; 2]) {
 /// score = ((q_i + u) · k_n + (q_i + v) · r_j) / sqrt(hd)        j = m - n, m = t - s + i
 /// ```
 ///
-/// Shapes: `q` `[s, hd]`, `k` `[t, hd]`, `u` and `v` `[hd]`. `r` is `W_r R_j`, `[t, hd]`, the nearest distance first. A later
-/// key has the score minus infinity, whatever it holds.
+/// Shapes: `q` `[s, hd]`, `k` `[t, hd]`, `u` and `v` `[hd]`, while `r` is `W_r R_j`, `[t, hd]`, the nearest distance
+/// first. A later key has the score minus infinity, no matter what it holds.
 pub fn relative_scores(q: &[f32], k: &[f32], [u, v]: [&[f32]; 2], r: &[f32]) -> Vec<f32> {
     // task biases/transformer-xl: begin
     todo!("task biases/transformer-xl")

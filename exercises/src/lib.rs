@@ -15,7 +15,7 @@
 //! 13. More rotations, in [`rotations`]
 //! 14. Collectives, in [`collectives`]
 //!
-//! `cargo test -p exercises` grades them. All tasks fail at first; that is how it starts.
+//! `cargo test -p exercises` grades them. All tasks fail at first, as they should.
 //!
 //! Letters, the same everywhere: `b` batch, `s` sequence length, `h` hidden size, `gz` group size,
 //! `g = h / gz` number of groups, `v` vocabulary size, `e` embedding dimension, `w` world size,

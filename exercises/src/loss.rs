@@ -6,8 +6,8 @@
 //! loss = mean over the places that are asked about of  ln(sum of exp(logits)) - logits[target]
 //! ```
 //!
-//! That is `-ln softmax(logits)[target]`. A place whose target is `None` is not asked about: padding, or what the user
-//! wrote.
+//! That is `-ln softmax(logits)[target]`. A place whose target is `None` is not asked about, because it is padding, or
+//! what the user wrote.
 
 use crate::prelude::*;
 
@@ -18,25 +18,27 @@ use crate::prelude::*;
 /// targets = all but the first: the token that follows
 /// ```
 ///
-/// This is the only place where anything is shifted. A text of fewer than two tokens has no next token: return an `Err` that
-/// says so.
+/// This is the only place where anything is shifted. A text of fewer than two tokens has no next token, so return an
+/// `Err` that says so.
 pub fn next_tokens(ids: &[usize], [b, s]: [usize; 2]) -> Result<(Vec<usize>, Vec<usize>)> {
     // task loss/shift: begin
     todo!("task loss/shift")
     // task loss/shift: end
 }
 
-/// Task `loss/forward`. The loss of `logits`, `[b, s, v]`, a single number, `[]`. `targets` are `[b, s]`, row by row.
+/// Task `loss/forward`. The loss of `logits`, `[b, s, v]`, as a single number, `[]`, for `targets`, `[b, s]`, row by
+/// row.
 ///
 /// ```text
 /// loss = -(sum over asked places of log_softmax(logits)[target]) / (number of asked places)
 /// ```
 ///
-/// - Subtract the largest logit of a row before `exp`. dfdx's `log_softmax` does.
-/// - A place without a target has no part: not in the sum, not in the number, not in the gradient. Its logits may hold
-///   anything, also NaN, so a product with 0 is not enough. Keep the rows that are asked about, and go on with these.
-/// - A target that is not below `v` is an `Err` that names the first of them, its row, its column, and `v`. dfdx would panic.
-/// - Without any target there is no mean: an `Err` too.
+/// - Subtract the largest logit of a row before `exp`, as dfdx's `log_softmax` does.
+/// - A place without a target has no part in the sum, in the number of places, or in the gradient. Its logits may hold
+///   anything, even NaN, so a product with 0 is not enough: keep the rows that are asked about, and go on with these.
+/// - A target that is not below `v`, at which dfdx would panic, is an `Err` that names the first of them, its row, its
+///   column, and `v`.
+/// - Without any target there is no mean, which is an `Err` too.
 ///
 /// The gradient comes from the tape.
 pub fn cross_entropy<B: Dim, S: Dim, V: Dim, D: Device<f32>, T: Tape<f32, D>>(
@@ -56,8 +58,8 @@ pub fn cross_entropy<B: Dim, S: Dim, V: Dim, D: Device<f32>, T: Tape<f32, D>>(
 /// dlogits = dloss · (softmax(logits) - one_hot(target)) / (number of asked places)
 /// ```
 ///
-/// and exactly 0 at the places that are not asked about, whatever their logits hold. All targets are below `v`, and there is at
-/// least one.
+/// It is exactly 0 at the places that are not asked about, no matter what their logits hold. All targets are below `v`,
+/// and there is at least one.
 pub fn backward<B: Dim, S: Dim, V: Dim, D: Device<f32>>(
     logits: Tensor<(B, S, V), f32, D>,
     targets: &[Option<usize>],
@@ -75,7 +77,7 @@ pub fn backward<B: Dim, S: Dim, V: Dim, D: Device<f32>>(
 /// perplexity = exp(mean of the loss over ALL places)
 /// ```
 ///
-/// Parts may differ in length. There is at least one, and each has at least one place.
+/// Parts may differ in length, but there is at least one, and each has at least one place.
 pub fn perplexity(parts: &[(f32, usize)]) -> f32 {
     // task loss/perplexity: begin
     todo!("task loss/perplexity")

@@ -17,11 +17,10 @@ pub fn shard_range(vocab_size: usize, world_size: usize, rank: usize) -> Result<
     // task parallel/shard-range: end
 }
 
-/// Task `parallel/initial`. The first rows of a rank, `[n, e]`, row-major: normal, each rank with a seed of its own.
+/// Task `parallel/initial`. The first rows of a rank, `[n, e]`, row-major: normal, with a different seed for each rank.
 ///
-/// Rank `r` draws its `n · e` values from the seed `base_seed + r`, by [`normal`] of task `embedding/initial`. After the
-/// largest seed comes 0: `wrapping_add`.
-/// What [`shard_range`] refuses is refused.
+/// Rank `r` draws its `n · e` values from the seed `base_seed + r`, by [`normal`] of task `embedding/initial`. After
+/// the largest seed comes 0, as with `wrapping_add`, and what [`shard_range`] refuses is refused.
 pub fn initial_shard(
     vocab_size: usize,
     embedding_dim: usize,
@@ -51,9 +50,9 @@ impl<const V: usize, const E: usize, const W: usize, D: Device<f32> + TensorFrom
 {
     /// A rank with these rows.
     ///
-    /// Task `parallel/types`, about types. A table of 7 rows can't be cut in 2 equal parts, and a world of 0 ranks
-    /// does not exist. Make both impossible to compile, here, with a message that names the rule.
-    /// (Of a 0 the compiler may speak in its own words.)
+    /// Task `parallel/types`, about types. A table of 7 rows can't be cut into 2 equal parts, and a world of 0 ranks
+    /// does not exist. Make both impossible to compile, here, with a message that names the rule. (For a 0 the compiler
+    /// may use its own words.)
     pub fn new(weight: Tensor<(Quotient<V, W>, Const<E>), f32, D>, rank: usize) -> Self {
         // task parallel/types: begin
         // to do: task parallel/types, in place of this line
@@ -67,9 +66,9 @@ impl<const V: usize, const E: usize, const W: usize, D: Device<f32> + TensorFrom
     /// y[i, j] = weight[id - r·n]   if r·n <= id < (r+1)·n,   else the zero vector
     /// ```
     ///
-    /// An id that is not below `v` is refused on EVERY rank, also by a world of 1, in words as in task
-    /// `embedding/refuse`: the id as it was given, its place, and `v`. The zeros are
-    /// written, not multiplied: 0 times NaN is NaN. No gradient comes from the ids of other ranks.
+    /// An id that is not below `v` is refused on EVERY rank, even in a world of 1, in words as in
+    /// task `embedding/refuse`: the id as it was given, its place, and `v`. Write the zeros instead of multiplying,
+    /// because 0 times NaN is NaN. No gradient comes from the ids of other ranks.
     ///
     /// Every id needs some row of this rank to look up; `mask.choose(rows, zeros)` then takes
     /// `rows` where the mask is true. `dev.tensor_from_vec(values, shape)` makes a tensor of
@@ -86,8 +85,8 @@ impl<const V: usize, const E: usize, const W: usize, D: Device<f32> + TensorFrom
 
 /// Task `parallel/backward`. The gradient of rank `rank`'s rows by hand, `[n, e]`, in plain numbers.
 ///
-/// `ids` are `[b s]`, all below `vocab_size`; `dy` is `[b s, e]`, row-major. The rank's gradient
-/// is its slice of the whole table's. Ids of other ranks add nothing, to no row.
+/// `ids` are `[b s]`, all below `vocab_size`; `dy` is `[b s, e]`, row-major. The rank's gradient is its slice of the
+/// whole table's, so ids of other ranks add nothing to any row.
 pub fn backward(
     ids: &[usize],
     dy: &[f32],
@@ -102,17 +101,18 @@ pub fn backward(
 
 /// Task `parallel/property`. An invariant of your own.
 ///
-/// `parallel` claims to be a ParallelVocabEmbedding, in plain values; `case.rank` says which rank is
-/// asked. Return an `Err` that says what is wrong with it, or `Ok`.
+/// `parallel` claims to be a ParallelVocabEmbedding, in plain values; `case.rank` says which rank is asked. Return
+/// `Ok`, or an `Err` that says what is wrong with it.
 ///
 /// `parallel.forward(&case)` gives an `interface::Found { y, ids_after }`, and `parallel.backward(&case, &dy)` the
-/// gradient of the shard, for an `interface::ShardCase { shape: [b, s], vocab_size, embedding_dim, world_size, rank,
-/// shard, ids }`. There are `shard_range(v, w, rank)` and `initial_shard(v, e, w, rank, init)` too, with `init` a
-/// `interface::NormalInit { mean, std, seed }`. Each of them may refuse: `?` makes that your `Err`, and its words are
-/// in `refusal.0`. Use sizes such as v = 12, e = 5, w = 3.
+/// gradient of the shard, for an
+/// `interface::ShardCase { shape: [b, s], vocab_size, embedding_dim, world_size, rank, shard, ids }`. There are
+/// `shard_range(v, w, rank)` and `initial_shard(v, e, w, rank, init)` too, with an
+/// `interface::NormalInit { mean, std, seed }` as `init`. Each of them may refuse: `?` makes that your `Err`, with its
+/// words in `refusal.0`. Use sizes such as v = 12, e = 5, w = 3.
 ///
-/// You are graded by the known bugs that you catch, at least 25, and you may not refuse a right one.
-/// Think of all ranks together.
+/// You are graded by the known bugs that you catch, at least 25, and you may not reject a correct one. Think of all
+/// ranks together.
 pub fn property(parallel: &dyn interface::ParallelVocabEmbedding) -> Result<()> {
     // task parallel/property: begin
     todo!("task parallel/property")

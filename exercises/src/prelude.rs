@@ -1,4 +1,4 @@
-//! What the exercises need of dfdx, and a few short names.
+//! What the exercises need from dfdx, and a few short names.
 
 pub use exercises_tensor::*;
 pub use interfaces::interface;

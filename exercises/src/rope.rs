@@ -12,9 +12,9 @@ use crate::prelude::*;
 /// theta_i = base'^(-2i / d),   i = 0 .. d/2 - 1        base' = base · k^(d / (d - 2))
 /// ```
 ///
-/// `d` is `head_dim`, `k` is `ratio`. `theta_0 = 1` is the fastest and stays; the last plane gets
-/// slower by exactly `k`. Powers in `f32` are good enough. Refuse an odd `head_dim` and one below 4, a `base` that is not finite and above
-/// 1, and a `ratio` that is not finite and at least 1.
+/// `d` is `head_dim`, and `k` is `ratio`. `theta_0 = 1` is the fastest and stays as it is, while the last plane gets
+/// slower by exactly `k`. Powers in `f32` are good enough. Refuse a `head_dim` that is odd or below 4, a `base` that is
+/// not finite and above 1, and a `ratio` that is not finite and at least 1.
 pub fn rotary_frequencies(head_dim: usize, base: f64, ratio: f64) -> Result<Vec<f64>> {
     // task rope/frequencies: begin
     todo!("task rope/frequencies")
@@ -23,23 +23,26 @@ pub fn rotary_frequencies(head_dim: usize, base: f64, ratio: f64) -> Result<Vec<
 
 /// Task `rope/tables`. Cosines and sines of the angles of these positions: `(cos, sin)`, `[rows, hd]` each.
 ///
-/// Row `t` is position `positions.start + t`. The layout is half-split: plane `i` stands at `i` and
-/// again at `i + hd/2`. Angles in `f64`, of which only the cosines and sines are rounded, are right at every
-/// position. Angles in `f32` pass too, since transformers has them, but they are wrong by `m · 2⁻²³`, which is 0.1
-/// at position 10⁶: the grade then says by how much yours are off.
+/// Row `t` is position `positions.start + t`. The layout is half-split, with plane `i` at `i` and again at `i + hd/2`.
+/// Angles in `f64`, of which only the cosines and sines are rounded, are right at every position. Angles in `f32` pass
+/// too, since transformers has them, but they are wrong by `m · 2⁻²³`, which is 0.1 at position 10⁶, and then the grade
+/// says by how much yours are off.
 pub fn rotary_tables(frequencies: &[f64], positions: Range<usize>) -> (Vec<f32>, Vec<f32>) {
     // task rope/tables: begin
     todo!("task rope/tables")
     // task rope/tables: end
 }
 
-/// Task `rope/rotate`. Turns `x`, `[b, s, nh, hd]`, by the tables, `[s, hd]`. Half-split layout.
+/// Task `rope/rotate`. Turns `x`, `[b, s, nh, hd]`, by the tables, `[s, hd]`, in the half-split layout.
 ///
 /// ```text
 /// y = x · cos + rotate_half(x) · sin        rotate_half(x) = concat(-x[hd/2..], x[..hd/2])
 /// ```
 ///
 /// Row `t` of the tables is for row `t` of the sequence, in every batch row and every head. The tables are those of
+/// task `rope/tables`, so both halves of a row are equal. `roll` turns an axis around, which makes `rotate_half` a roll
+/// by `hd/2` and a sign. Remember the traps of task `norm/forward` if `x` has a tape. A NaN or an infinity reaches only
+/// its own pair.
 /// task `rope/tables`: both halves of a row are equal. `roll` turns an axis around: with it, `rotate_half` is a roll
 /// by `hd/2` and a sign. Remember the traps of task `norm/forward` if `x` has a tape. A NaN or an infinity reaches
 /// its own pair only.
@@ -62,10 +65,9 @@ where
 
 /// Task `rope/backward`. The gradient of [`apply_rotary_pos_emb`] by hand, without a tape.
 ///
-/// The gradient is the transpose of the rotation: what was turned forward is turned back. Find the
-/// formula with `dy`, `cos` and `sin` in it. (If `cos` and `sin` belong to one angle, it is the rotation
-/// by minus that angle. Their signs then decide everything.)
-/// A NaN in `dy` reaches its own pair only, and no number replaces it.
+/// The gradient is the transpose of the rotation, so what was turned forward is turned back. Find the formula with
+/// `dy`, `cos` and `sin` in it. (If `cos` and `sin` belong to one angle, it is the rotation by minus that angle, and
+/// their signs decide everything.) A NaN in `dy` reaches only its own pair, and no number replaces it.
 pub fn apply_rotary_pos_emb_backward<B, S, N, const HD: usize, D>(
     dy: Tensor<(B, S, N, Const<HD>), f32, D>,
     cos: &Tensor<(usize, Const<HD>), f32, D>,
@@ -82,9 +84,9 @@ where
     // task rope/backward: end
 }
 
-/// Task `rope/interleave`. Where dimension `j` of a half-split head stands among adjacent pairs, and back.
+/// Task `rope/interleave`. Where dimension `j` of a half-split head goes among adjacent pairs.
 ///
-/// GPT-J and the paper turn `(x_{2i}, x_{2i+1})`, Llama and NeoX `(x_i, x_{i + d/2})`. Half-split
+/// GPT-J and the paper turn `(x_{2i}, x_{2i+1})`, while Llama and NeoX turn `(x_i, x_{i + d/2})`: half-split
 /// `[0, 1, 2, 3, 4, 5]` becomes `[0, 3, 1, 4, 2, 5]`. `x` is `[rows, hd]`, row-major.
 pub fn half_split_to_interleaved(x: &[f32], head_dim: usize) -> Vec<f32> {
     // task rope/interleave: begin
@@ -101,7 +103,8 @@ pub fn interleaved_to_half_split(x: &[f32], head_dim: usize) -> Vec<f32> {
 
 /// Task `rope/ratio`. `k'`, the ratio for a call that ends at `length` positions, past the cache.
 ///
-/// The smallest EVEN whole number with `max_seq_len · k' >= length`. A `length` is at least 1. Refuse a `max_seq_len` of 0.
+/// It is the smallest EVEN whole number with `max_seq_len · k' >= length`, where `length` is at least 1. Refuse a
+/// `max_seq_len` of 0.
 pub fn ratio_for_length(length: usize, max_seq_len: usize) -> Result<usize> {
     // task rope/ratio: begin
     todo!("task rope/ratio")
@@ -113,7 +116,7 @@ pub fn ratio_for_length(length: usize, max_seq_len: usize) -> Result<usize> {
 pub struct NtkAwareRope<const HD: usize, D: Device<f32>> {
     dev: D,
     base: f64,
-    /// `ms`, training length.
+    /// `ms`, the training length.
     pub max_seq_len: usize,
     /// `k` of the cache.
     pub ratio: usize,
@@ -129,8 +132,8 @@ impl<const HD: usize, D: Device<f32>> NtkAwareRope<HD, D> {
     /// A module with its cache built. Refuses what [`rotary_frequencies`] and
     /// [`ratio_for_length`] refuse.
     ///
-    /// Task `rope/types`, about types. Dimensions turn in pairs, and `d / (d - 2)` needs `d >= 4`. Make
-    /// an odd `HD` and an `HD` below 4 impossible to compile, here, with a message.
+    /// Task `rope/types`, about types. Dimensions turn in pairs, and `d / (d - 2)` needs `d >= 4`, so make an odd `HD`
+    /// and an `HD` below 4 impossible to compile, here, with a message.
     pub fn new(
         dev: &D,
         base: f64,
@@ -162,11 +165,11 @@ impl<const HD: usize, D: Device<f32>> NtkAwareRope<HD, D> {
     /// Task `rope/module`. Turns `x`, `[b, s, nh, hd]`, by the positions `offset .. offset + s`.
     ///
     /// - If `offset + s <= es`, the rows of the cache are used.
-    /// - If not, this call uses tables with `k'` of [`ratio_for_length`]. With `dynamic`, `ratio` and
-    ///   the cache (all `ms · k'` rows of it) are replaced for good. Without, they stay as they are.
-    ///   The result of this call is the same either way.
-    /// - `offset + s` may not overflow, and with `dynamic` neither may `ms · k'`: refuse it.
-    /// - A call that is refused changes nothing.
+    /// - If not, this call uses tables with `k'` of [`ratio_for_length`]. With `dynamic`, `ratio` and the cache (all
+    ///   `ms · k'` rows of it) are replaced for good; without it, they stay as they are. The result of this call is the
+    ///   same either way.
+    /// - Refuse an `offset + s` that overflows, and with `dynamic` also an `ms · k'` that does.
+    /// - A refused call changes nothing.
     pub fn forward<B: Dim, S: Dim, N: Dim, T: Tape<f32, D>>(
         &mut self,
         x: Tensor<(B, S, N, Const<HD>), f32, D, T>,
@@ -180,21 +183,22 @@ impl<const HD: usize, D: Device<f32>> NtkAwareRope<HD, D> {
 
 /// Task `rope/property`. An invariant of your own.
 ///
-/// `rope` claims to be an NTK-aware RoPE, in plain values: its parts, and the module that `build` gives.
-/// Return an `Err` that says what is wrong with it, or `Ok`.
+/// `rope` claims to be an NTK-aware RoPE, in plain values: its parts, and the module that `build` gives. Return `Ok`,
+/// or an `Err` that says what is wrong with it.
 ///
-/// `rope.build(&settings)` gives a `Box<dyn interface::RopeModule>`, for `interface::RopeSettings { head_dim, base,
-/// max_seq_len, ratio, dynamic }`. `module.forward(&case)` turns an `interface::RopeCase { shape: [b, s, nh, hd],
-/// offset, x }`; `module.state()` gives an `interface::RopeState { ratio, cached_len, tables }`. The parts have names
-/// too: `rope.frequencies(hd, base, ratio)`; `rope.tables(hd, base, ratio, from..to)`, an `interface::Tables { cos,
-/// sin }`; `rope.rotate(&case)` and `rope.rotate_backward(&case, &dy)`, for an `interface::RotateCase { shape, tables,
-/// x, layout }` with `interface::Layout::HalfSplit` or `Interleaved`; `rope.to_interleaved(hd, &x)`,
-/// `rope.to_half_split(hd, &x)` and `rope.ratio_for_length(length, max_seq_len)`. Each may refuse: `?` makes that
-/// your `Err`, and its words are in `refusal.0`. Use head sizes 4, 6, 8 or 16.
+/// `rope.build(&settings)` gives a `Box<dyn interface::RopeModule>`, for
+/// `interface::RopeSettings { head_dim, base, max_seq_len, ratio, dynamic }`. `module.forward(&case)` turns an
+/// `interface::RopeCase { shape: [b, s, nh, hd], offset, x }`; `module.state()` gives an
+/// `interface::RopeState { ratio, cached_len, tables }`. The parts have names too: `rope.frequencies(hd, base, ratio)`;
+/// `rope.tables(hd, base, ratio, from..to)`, an `interface::Tables { cos, sin }`; `rope.rotate(&case)` and
+/// `rope.rotate_backward(&case, &dy)`, for an `interface::RotateCase { shape, tables, x, layout }` with
+/// `interface::Layout::HalfSplit` or `Interleaved`; `rope.to_interleaved(hd, &x)`, `rope.to_half_split(hd, &x)` and
+/// `rope.ratio_for_length(length, max_seq_len)`. Each may refuse: `?` makes that your `Err`, with its words in
+/// `refusal.0`. Use head sizes 4, 6, 8 or 16.
 ///
-/// You are graded by the known bugs that you catch, at least 30, and you may not refuse a right one; it
-/// may build its angles in `f32`. Think of what a turn keeps, of the difference of two positions, and of
-/// what a long call may change.
+/// You are graded by the known bugs that you catch, at least 30, and you may not reject a correct one, which may build
+/// its angles in `f32`. Think of what a turn keeps, of the difference of two positions, and of what a long call may
+/// change.
 pub fn property(rope: &dyn interface::NtkAwareRope) -> Result<()> {
     // task rope/property: begin
     todo!("task rope/property")

@@ -1,18 +1,18 @@
 //! The tasks of more rotations.
 //!
-//! RoPE turns each plane of a head, a pair of its elements, by the position. Here it gets a decay (xPos: Sun et al. 2022),
-//! several coordinates (images and films), and attention without a softmax (Katharopoulos et al. 2020; Su et al. 2021,
-//! section 3.3). The layout is half-split: plane `i` has the elements `i` and `i + hd/2`.
+//! RoPE turns each plane of a head, a pair of its elements, by the position. Here it gets a decay (xPos: Sun et al.
+//! 2022), several coordinates (images and films), and attention without a softmax (Katharopoulos et al. 2020; Su et al.
+//! 2021, section 3.3). The layout is half-split, so plane `i` has the elements `i` and `i + hd/2`.
 
 use crate::prelude::*;
 
-/// One plane turned: `(a, b)` by an angle. It is given.
+/// Given: one plane, `(a, b)`, turned by an angle.
 pub fn turned_pair([a, b]: [f64; 2], angle: f64) -> [f64; 2] {
     let (sin, cos) = angle.sin_cos();
     [a * cos - b * sin, b * cos + a * sin]
 }
 
-/// One head turned, half-split: plane `i` by `angles[i]`. It is given.
+/// Given: one head turned, half-split, with plane `i` by `angles[i]`.
 pub fn turned_head(head: &[f64], angles: &[f64]) -> Vec<f64> {
     let half = head.len() / 2;
     let mut y = vec![0.0; head.len()];
@@ -22,7 +22,7 @@ pub fn turned_head(head: &[f64], angles: &[f64]) -> Vec<f64> {
     y
 }
 
-/// The angles of RoPE at a position: `m · base^(-2i / hd)` for `i = 0 .. hd/2 - 1`. It is given.
+/// Given: the angles of RoPE at a position, `m · base^(-2i / hd)` for `i = 0 .. hd/2 - 1`.
 pub fn rope_angles(head_dim: usize, base: f64, position: usize) -> Vec<f64> {
     let theta = |i: usize| base.powf(-2.0 * i as f64 / head_dim as f64);
     (0..head_dim / 2).map(|i| position as f64 * theta(i)).collect()
@@ -54,8 +54,8 @@ pub enum Side {
 /// zeta_i = (2i / hd + 0.4) / 1.4        scale_i = zeta_i^((position - center) / scale_base)
 /// ```
 ///
-/// Both elements of plane `i` of a query are multiplied by `scale_i`, those of a key divided by it. `position` may be
-/// smaller than `center`.
+/// Both elements of plane `i` of a query are multiplied by `scale_i`, and those of a key are divided by it. `position`
+/// may be smaller than `center`.
 pub fn xpos(head: &[f64], settings: &XPos, position: usize, side: Side) -> Vec<f64> {
     // task rotations/xpos: begin
     todo!("task rotations/xpos")
@@ -74,8 +74,8 @@ pub enum Frequencies {
 /// Task `rotations/two-axes`. How far each plane of a token turns: `hd/2` angles in radians.
 ///
 /// `sections` says how many planes each coordinate turns: the first `sections[0]` planes turn by `coordinates[0]`, the
-/// next `sections[1]` by `coordinates[1]`, and so on. With `[2, 2]`, that is a half of the planes for the row of a patch
-/// and a half for its column. All sections together are `hd/2`. The angle is the coordinate times the frequency.
+/// next `sections[1]` by `coordinates[1]`, and so on. With `[2, 2]`, half of the planes are for the row of a patch and
+/// half for its column. All sections together are `hd/2`, and the angle is the coordinate times the frequency.
 pub fn axial_angles(
     sections: &[usize],
     frequencies: Frequencies,
@@ -90,7 +90,7 @@ pub fn axial_angles(
 /// `[b, s, nh, hd]`, with sizes at run time.
 pub type Heads<D, T = NoneTape> = Tensor<(usize, usize, usize, usize), f32, D, T>;
 
-/// `x` turned, each row `t` by the angles of `angles[t]`, `[s][hd/2]`. It is given.
+/// Given: `x` turned, each row `t` by the angles of `angles[t]`, `[s][hd/2]`.
 pub fn turned<D: Device<f32>, T: Tape<f32, D>>(x: Heads<D, T>, angles: &[Vec<f64>]) -> Heads<D, T> {
     let shape = *x.shape();
     let (half, row) = (shape.3 / 2, (shape.1, shape.3));
@@ -113,9 +113,9 @@ pub struct Sections<const HD: usize, const T: usize, const H: usize, const W: us
 
 #[allow(clippy::new_without_default)]
 impl<const HD: usize, const T: usize, const H: usize, const W: usize> Sections<HD, T, H, W> {
-    /// Task `rotations/types`, about types. A plane has two elements. Make sections impossible to compile, here, each with
-    /// a message, if they do not fill the head: `T`, `H` and `W` planes must be all of its `HD` elements. And each section
-    /// must have a plane.
+    /// Task `rotations/types`, about types. A plane has two elements, so `T`, `H` and `W` planes must be all of the
+    /// head's `HD` elements, and each section must have a plane. Make sections that break either rule impossible to
+    /// compile, here, each with a message.
     pub fn new() -> Self {
         // task rotations/types: begin
         // to do: task rotations/types, in place of this line
@@ -131,9 +131,9 @@ impl<const HD: usize, const T: usize, const H: usize, const W: usize> Sections<H
 /// φ(x) = elu(x) + 1: x + 1 above 0, exp(x) from 0 down
 /// ```
 ///
-/// [`turned`] is `R`: give it your features and `angles`. The denominator has the features as they are. A gradient must
-/// reach `q`, `k` and `v`, also through the denominator, and the slope of `φ` at 0 is 1. All three have tapes of one type;
-/// `with_empty_tape` copies a tensor whose tape goes on elsewhere.
+/// [`turned`] is `R`: give it your features and `angles`, while the denominator has the features as they are. A
+/// gradient must reach `q`, `k` and `v`, also through the denominator, and the slope of `φ` at 0 is 1. All three have
+/// tapes of one type; `with_empty_tape` copies a tensor whose tape goes on elsewhere.
 pub fn linear_attention<D: Device<f32>, T: Tape<f32, D>>(
     q: Heads<D, T>,
     k: Heads<D, T>,
@@ -145,7 +145,7 @@ pub fn linear_attention<D: Device<f32>, T: Tape<f32, D>>(
     // task rotations/linear: end
 }
 
-/// `φ(x) = elu(x) + 1`. It is given.
+/// Given: `φ(x) = elu(x) + 1`.
 pub fn phi(x: f64) -> f64 {
     if x > 0.0 { x + 1.0 } else { x.exp() }
 }
@@ -170,9 +170,10 @@ impl Running {
 
     /// Task `rotations/running`. The next piece of a text: a row of `q`, `k` and `v` for each token, and one of the result.
     ///
-    /// What task `rotations/linear` computes over all pairs, with sums that are carried along: token after token, its key
-    /// and value go into the sums, and then its query reads them. `base` is that of the angles, [`rope_angles`]; without
-    /// one, nothing turns. All pieces of a text have the same. The denominator's sum is of keys that are not turned. The next piece goes on where this one ends.
+    /// This is what task `rotations/linear` computes over all pairs, with sums that are carried along: token after
+    /// token, its key and value go into the sums, and then its query reads them. `base` is that of the angles,
+    /// [`rope_angles`], and all pieces of a text have the same; without one, nothing turns. The denominator's sum is of
+    /// keys that are not turned, and the next piece goes on where this one ends.
     pub fn piece(
         &mut self,
         q: &[Vec<f64>],
@@ -188,17 +189,19 @@ impl Running {
 
 /// Task `rotations/relative`. An invariant of your own: what is relative.
 ///
-/// `rotations` claims to be all of this chapter, in plain values. Return an `Err` that says what is wrong with it, or `Ok`.
-/// `rotations.xpos(&case)` takes an `interface::XPosCase { shape: [b, s, nh, hd], base, scale_base, center, offset, q, k }`
-/// and gives an `interface::TurnedPair { q, k }`; `rotations.axial(&case)` an `interface::AxialCase { shape, planes, sections, base,
-/// coordinates, x }` with `interface::Sections::Anew` or `OneList`; `rotations.linear(&case)` and `rotations.running(&case,
-/// &pieces)` an `interface::LinearCase { shape, base, offset, q, k, v }`. Each may refuse: `?` makes that your `Err`, and its words
-/// are in `refusal.0`. Use head sizes 4, 6, 8 or 12, and elements between -2 and 2.
+/// `rotations` claims to be all of this chapter, in plain values. Return `Ok`, or an `Err` that says what is wrong with
+/// it. `rotations.xpos(&case)` takes an
+/// `interface::XPosCase { shape: [b, s, nh, hd], base, scale_base, center, offset, q, k }` and gives an
+/// `interface::TurnedPair { q, k }`; `rotations.axial(&case)` takes an
+/// `interface::AxialCase { shape, planes, sections, base, coordinates, x }` with `interface::Sections::Anew` or
+/// `OneList`; `rotations.linear(&case)` and `rotations.running(&case, &pieces)` take an
+/// `interface::LinearCase { shape, base, offset, q, k, v }`. Each may refuse: `?` makes that your `Err`, with its words
+/// in `refusal.0`. Use head sizes 4, 6, 8 or 12, and elements between -2 and 2.
 ///
-/// Move everything by the same number of positions: a score may not change, and nor may what linear attention gives. You are
-/// graded by the known bugs that you catch, at least 12, and you may not refuse a right one, which may compute in
-/// `f32`. That a score does not change with the position says little alone: think of a cache, of distance 0, of the origin,
-/// and of a text that is cut.
+/// Move everything by the same number of positions: neither a score nor what linear attention gives may change. You are
+/// graded by the known bugs that you catch, at least 12, and you may not reject a correct one, which may compute in
+/// `f32`. An unchanged score says little by itself, so think of a cache, of distance 0, of the origin, and of a text
+/// that is cut.
 pub fn property(rotations: &dyn interface::Rotations) -> Result<()> {
     // task rotations/relative: begin
     todo!("task rotations/relative")

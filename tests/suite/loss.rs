@@ -76,7 +76,7 @@ fn a_shift_of_all_logits_changes_nothing() {
     });
 }
 
-/// What is asked at a place is what is read at the next one. With quickcheck: any bytes are a text.
+/// The target at one place is the input at the next. With quickcheck: any bytes are a text.
 #[test]
 fn a_target_is_the_next_token() {
     fn shifted(first: u8, second: u8, others: Vec<u8>) -> bool {

@@ -145,7 +145,7 @@ fn position_zero(absolute: &Positions, _: &Run) -> Verdict {
     Ok(None)
 }
 
-/// With 8 columns and base 10,000 each pair turns ten times as slowly as the one before.
+/// With 8 columns and base 10,000, each pair turns ten times as slowly as the one before.
 #[law("absolute/ten-times-slower", see = "absolute#definition", about = Frequencies, points = 2,
     formula = "P[1] = (sin 1, cos 1, sin 0.1, cos 0.1, sin 0.01, cos 0.01, sin 0.001, cos 0.001)",
     stays = "The frequencies by hand, for round numbers.")]
@@ -164,7 +164,7 @@ fn drawn(&(half, base, m): &(u8, u8, u16)) -> Rows {
     rows(2 * half, base, usize::from(m) % 3000..usize::from(m) % 3000 + 2)
 }
 
-/// Each pair of a row is a point of the unit circle.
+/// Each pair of a row is a point on the unit circle.
 #[law("absolute/unit-circles", see = "absolute#circles", about = Rotation, points = 1,
     formula = "P[m,2i]² + P[m,2i+1]² = 1",
     stays = "A law without an oracle: each pair is a point of the unit circle.")]
@@ -174,7 +174,7 @@ fn unit_circles(absolute: &Positions, run: &Run) -> Verdict {
         let lengths: Vec<f64> =
             table(absolute, &asked)?.chunks(2).map(|pair| pair[0].powi(2) + pair[1].powi(2)).collect();
         let off = off(asked.h, asked.base, asked.positions.end);
-        let why = "a sine and a cosine, each off by what a value may be: twice |sin| + |cos| of it at most";
+        let why = "a sine and a cosine, each off by as much as a value may be: at most twice |sin| + |cos| of it";
         let ones = vec![1.0; lengths.len()];
         within_f64("table", &[2, asked.h / 2], &lengths, &ones, |_| 3.0 * off, why)
             .map_err(|violation| violation.on(&asked))
@@ -182,10 +182,10 @@ fn unit_circles(absolute: &Positions, run: &Run) -> Verdict {
     Ok(None)
 }
 
-/// At far positions the values are right to f32's own rounding.
+/// Even at far positions, values are exact up to f32's own rounding.
 #[law("absolute/far-positions", see = "absolute#precision", about = Precision, points = 2,
     formula = "|P[m] − P₆₄[m]| ≤ 2⁻²⁴ + m·2⁻⁴⁶,  m ≈ 10⁶",
-    stays = "The plain questions never come so far.")]
+    stays = "The plain questions never go so far.")]
 fn far_positions(absolute: &Positions, _: &Run) -> Verdict {
     // Beyond 2²⁴ and 2³², where f32 and 32 bits hold no odd positions, or none at all.
     for start in [255, 1000, 200_000, 1_000_000, (1 << 24) + 1, (1 << 32) + 1] {
@@ -235,7 +235,7 @@ fn rows_are_a_slice(absolute: &Positions, _: &Run) -> Verdict {
     let whole = table(absolute, &rows(h, base, 0..40))?;
     for part in [0..1, 1..2, 7..11, 30..40] {
         let asked = rows(h, base, part.clone());
-        let why = "twice what a value may be off: each row is computed anew";
+        let why = "twice the tolerance of a value: each row is computed again";
         let off = 2.0 * off(h, base, 40);
         let expected = &whole[part.start * h..part.end * h];
         within_f64("table", &[part.len(), h], &table(absolute, &asked)?, expected, |_| off, why)
@@ -244,7 +244,7 @@ fn rows_are_a_slice(absolute: &Positions, _: &Run) -> Verdict {
     Ok(None)
 }
 
-/// Of the first 64 positions no two have nearly the same row.
+/// Among the first 64 positions, no two have nearly the same row.
 #[law("absolute/rows-differ", see = "absolute#definition", about = Offset, points = 1,
     formula = "‖P[m] − P[n]‖² > 0.4,  h = 8, 0 ≤ n < m < 64",
     stays = "Why a vector can name a position at all.")]
@@ -255,14 +255,14 @@ fn rows_differ(absolute: &Positions, _: &Run) -> Verdict {
         let apart = |c: usize| (got[m * 8 + c] - got[n * 8 + c]).powi(2);
         let apart: f64 = (0..8).map(apart).sum();
         holds("table", apart > 0.4, || {
-            format!("the rows of positions {n} and {m} are {apart:.3} apart, squared: more than 0.4 is expected")
+            format!("the squared distance between the rows of positions {n} and {m} is {apart:.3}, expected more than 0.4")
         })
         .map_err(|violation| violation.on(&asked))?;
     }
     Ok(None)
 }
 
-/// The inner product of two rows depends on their distance alone.
+/// The inner product of two rows depends only on the distance between their positions.
 #[law("absolute/distance-in-the-product", see = "absolute#distance", about = Rotation, points = 2,
     formula = "P[m]·P[n] = Σ cos((m − n)·wᵢ)",
     stays = "What is relative about sinusoids, and needs no oracle.")]
@@ -277,7 +277,8 @@ fn distance_in_the_product(absolute: &Positions, run: &Run) -> Verdict {
         let cosine = |i| (far as f64 * Oracle.frequency(i, h, base)).cos();
         let expected: f64 = (0..h / 2).map(cosine).sum();
         let off = 4.0 * (h / 2) as f64 * off(h, base, m + far + 1);
-        let why = "for each plane the four values of two products, each off by what a value may be";
+        let why =
+            "for each plane the four values of two products, each off by as much as a value may be";
         within_f64("table", &[], &[got], &[expected], |_| off, why).map_err(|violation| {
             violation.on(format!("hidden_size {h}, base {base}, positions {m} and {}", m + far))
         })
@@ -299,7 +300,7 @@ pub(super) const BAD: [(usize, f64); 10] = [
     (4, f64::NAN),
 ];
 
-/// An odd hidden size and a base that is not above 1 are refused.
+/// An odd hidden size, a size of 0, and a base that is not finite and above 1 are refused.
 #[law("absolute/sinusoids-refuse", see = "absolute#definition", about = Refusal, points = 1,
     formula = "h odd, h = 0, base ≤ 1, base = ∞ or NaN  ⇒  refused",
     stays = "The table, the shift and the sum have the same settings, and each must look at them.")]
@@ -311,7 +312,7 @@ fn sinusoids_refuse(absolute: &Positions, _: &Run) -> Verdict {
     Ok(None)
 }
 
-/// What has no sinusoids has no shift.
+/// What has no sinusoids has no shift either, and is refused.
 #[law("absolute/shift-refuses", see = "absolute#shift", about = Refusal, points = 1,
     formula = "h odd, h = 0, base ≤ 1, base = ∞ or NaN  ⇒  refused",
     stays = "The table, the shift and the sum have the same settings, and each must look at them.")]
@@ -323,7 +324,7 @@ fn shift_refuses(absolute: &Positions, _: &Run) -> Verdict {
     Ok(None)
 }
 
-/// Tokens of an odd size get no sinusoids.
+/// Adding sinusoids is refused for an odd size, and for a base that is not finite and above 1.
 #[law("absolute/adding-refuses", see = "absolute#adding", about = Refusal, points = 1,
     formula = "h odd, base ≤ 1, base = ∞ or NaN  ⇒  refused",
     stays = "The table, the shift and the sum have the same settings, and each must look at them.")]
@@ -358,7 +359,7 @@ fn shift_moves(absolute: &Positions, _: &Run) -> Verdict {
     Ok(None)
 }
 
-/// A shift by a and then by b is the shift by a + b.
+/// A shift by a and then by b is the shift by a + b, and a shift by 0 changes nothing.
 #[law("absolute/shift-composes", see = "absolute#shift", about = Rotation, points = 1,
     formula = "S(a)·S(b) = S(a + b),  S(0) = 1",
     stays = "Steps add up, in any order.")]
@@ -372,7 +373,7 @@ fn shift_composes(absolute: &Positions, _: &Run) -> Verdict {
             |violation| violation.on(format!("hidden_size {h}, base {base}, steps {a} and {b}")),
         )?;
     }
-    within_f64("shift", &[h, h], &of(0)?, &identity(h), |_| off, "no step moves nothing")?;
+    within_f64("shift", &[h, h], &of(0)?, &identity(h), |_| off, "a shift by 0 moves nothing")?;
     Ok(None)
 }
 
@@ -410,7 +411,7 @@ fn shift_f64_loops(absolute: &Positions, run: &Run) -> Verdict {
 
 // --- adding sinusoids -----------------------------------------------------------------------
 
-/// A text in pieces, each with its offset, gets what it gets as a whole.
+/// A text in pieces, each with its offset, gets the same as in one call.
 #[law("absolute/sinusoids-start-at-the-offset", see = "absolute#adding", about = Offset, points = 2,
     formula = "y(x[a..], offset a) = y(x)[a..]",
     stays = "Decoding with a cache, in one question.")]
@@ -423,7 +424,7 @@ fn sinusoids_start_at_the_offset(absolute: &Positions, _: &Run) -> Verdict {
         let case = sinusoid_case([1, part.len(), 6], part.start, piece);
         let expected = &whole[part.start * 6..part.end * 6];
         let tolerance = |i: usize| 2.0 * off_of_sum(expected[i], off(6, 10_000.0, 12));
-        let why = "twice what a sum may be off: each piece is computed anew";
+        let why = "twice the tolerance of a sum: each piece is computed again";
         within("add_sinusoids", &case.shape, &add(absolute, &case)?, expected, tolerance, why)
             .map_err(|violation| violation.on(&case))?;
     }
@@ -482,10 +483,10 @@ fn additive(absolute: &Positions, run: &Run) -> Verdict {
     Ok(None)
 }
 
-/// The score of two tokens moves when both move: a token meets the other's position too.
+/// The score of two tokens changes when both move, because each token also meets the other's position.
 #[law("absolute/not-relative", see = "absolute#not-relative", about = Offset, points = 2,
     formula = "x = e₀:  y[m]·y[n] = 1 + sin m + sin n + cos(m − n),  h = 2",
-    stays = "The property that is NOT there: a score moves with the place. Who has it adds no positions.")]
+    stays = "The property that is NOT there: code whose scores do not change adds no positions.")]
 fn not_relative(absolute: &Positions, _: &Run) -> Verdict {
     for (m, far) in [(0, 1), (1, 1), (5, 1), (9, 3), (30, 2)] {
         let s = far + 1;
@@ -497,7 +498,7 @@ fn not_relative(absolute: &Positions, _: &Run) -> Verdict {
         let expected = 1.0 + at.sin() + to.sin() + (at - to).cos();
         // Values of 2 and 1 at most, in four factors.
         let off = 6.0 * off_of_sum(2.0, off(2, 10_000.0, m + s));
-        let why = "four factors of size 2 and 1 at most, each off by what a sum may be";
+        let why = "four factors of size 2 and 1 at most, each off by as much as a sum may be";
         within_f64("add_sinusoids", &[], &[score], &[expected], |_| off, why).map_err(
             |violation| violation.on(format!("tokens (1, 0) at positions {m} and {}", m + far)),
         )?;
@@ -569,7 +570,7 @@ fn rows_are_taken(absolute: &Positions, _: &Run) -> Verdict {
     Ok(None)
 }
 
-/// A text may be as long as the table.
+/// A text may reach the last row of the table.
 #[law("absolute/whole-table", see = "absolute#learned", about = Refusal, points = 1,
     formula = "offset + s = ms  ⇒  answered",
     stays = "The last row is a row.")]
@@ -586,7 +587,7 @@ fn whole_table(absolute: &Positions, _: &Run) -> Verdict {
     Ok(None)
 }
 
-/// There is nothing past the last row: a text that ends there is refused.
+/// There is nothing past the last row: a text that goes beyond it is refused.
 #[law("absolute/past-the-table", see = "absolute#learned", about = Refusal, points = 2,
     formula = "offset + s > ms  ⇒  refused",
     stays = "Refusing at all, whatever the words are.")]
@@ -604,7 +605,7 @@ fn refused(absolute: &Positions, manner: Manner, case: &LearnedCase) -> Step<Str
         .map_err(|violation| violation.on(case))
 }
 
-/// The refusal names the rows that the table has, and where the text ends.
+/// The refusal names the number of rows in the table, and where the text ends.
 #[law("absolute/refusal-names-the-rows", see = "absolute#learned", about = Refusal, points = 1,
     formula = "the words have ms, and offset + s or offset + s − 1")]
 fn refusal_names_the_rows(absolute: &Positions, _: &Run) -> Verdict {
@@ -635,7 +636,7 @@ fn said(words: &str, number: usize) -> bool {
     words.split(|c: char| !c.is_ascii_digit()).any(|digits| digits == number.to_string())
 }
 
-/// For any sizes, a text past the table is refused, in words that name the rows.
+/// For any sizes, a text past the table is refused, in words that name the number of rows.
 #[law("absolute/refused-past-any-table", see = "absolute#learned", about = Refusal, points = 1,
     formula = "offset + s > ms  ⇒  refused", stays = NET)]
 fn refused_past_any_table(absolute: &Positions, run: &Run) -> Verdict {
@@ -676,7 +677,7 @@ fn backward(absolute: &Positions, case: &LearnedCase, dy: &[f32]) -> Step<Learne
         .map_err(|violation| violation.on(format!("{case}\ndy    = {}", List(dy))))
 }
 
-/// The gradient of the tokens is that of the sum, bit for bit, for both tables.
+/// The gradient of the tokens is that of the sum, bit for bit, for sinusoids and for a learned table.
 #[law("absolute/gradient-passes", see = "absolute#gradient", about = Gradient, points = 1,
     formula = "dx = dy")]
 fn gradient_passes(absolute: &Positions, _: &Run) -> Verdict {
@@ -688,7 +689,7 @@ fn gradient_passes(absolute: &Positions, _: &Run) -> Verdict {
     Ok(None)
 }
 
-/// A row that no token used has no gradient.
+/// A row that no token used has a gradient of 0.
 #[law("absolute/unseen-rows-stay", see = "absolute#gradient", about = Gradient, points = 1,
     formula = "m < offset or m ≥ offset + s  ⇒  dT[m] = 0")]
 fn unseen_rows_stay(absolute: &Positions, _: &Run) -> Verdict {
@@ -711,7 +712,7 @@ fn unseen_rows_stay(absolute: &Positions, _: &Run) -> Verdict {
     Ok(None)
 }
 
-/// With a gradient of ones, a row that was used gets the number of texts.
+/// If every dy is 1, the gradient of a row that was used is the number of texts.
 #[law("absolute/gradient-counts-texts", see = "absolute#gradient", about = Gradient, points = 2,
     formula = "dy = 1  ⇒  dT[m] = b")]
 fn gradient_counts_texts(absolute: &Positions, _: &Run) -> Verdict {

@@ -30,6 +30,5 @@ use crate::component::component;
 component!(AbsolutePositions {
     slug: "absolute",
     name: "Absolute positions",
-    title: "Absolute positions",
-    about: "adds a vector for each position to the tokens: sinusoids, or a row of a learned table"
+    title: "Absolute positions"
 });

@@ -35,8 +35,8 @@ fn in_bf16(position: usize) -> f64 {
 
 /// puts the cosine before the sine
 ///
-/// exp(i·angle) has the cosine as its first part. A model that is trained so learns as well; with the weights of another one it
-/// reads each position wrong.
+/// exp(i·angle) has the cosine as its first part. A model trained this way learns as well, but with another model's weights
+/// it reads every position wrong.
 #[bug("absolute/cosine-first", named_by = "absolute/position-zero")]
 impl PositionLoops for CosineFirst {
     fn pair(&self, angle: f64) -> [f64; 2] {
@@ -46,8 +46,8 @@ impl PositionLoops for CosineFirst {
 
 /// puts all sines before all cosines
 ///
-/// The first code of the paper's authors did so, and fairseq and Marian do: there it is right. The columns are the same in
-/// another order, so a model learns as well; weights do not travel.
+/// The first code of the paper's authors did so, as fairseq and Marian still do, and there it is right. The columns are the
+/// same in another order, so a model learns equally well, but weights do not transfer.
 #[bug(
     "absolute/sines-before-cosines",
     named_by = "absolute/position-zero",
@@ -59,10 +59,10 @@ impl PositionLoops for SinesBeforeCosines {
     }
 }
 
-/// has i in the exponent, not 2i
+/// has i instead of 2i in the exponent
 ///
-/// i counts pairs, and h counts columns. The last plane turns a hundred times as fast as it should, and all others too fast as
-/// well.
+/// i counts pairs, whereas h counts columns. The last plane turns a hundred times as fast as it should, and all others are
+/// too fast as well.
 #[bug("absolute/exponent-halved", named_by = "absolute/ten-times-slower")]
 impl PositionLoops for ExponentHalved {
     fn frequency(&self, i: usize, h: usize, base: f64) -> f64 {
@@ -70,9 +70,9 @@ impl PositionLoops for ExponentHalved {
     }
 }
 
-/// has 4i in the exponent, not 2i
+/// has 4i instead of 2i in the exponent
 ///
-/// The loop goes over every second column already, and its index was doubled once more. Half of the planes stand still.
+/// The loop already visits every second column, but its index was doubled once more, so half of the planes stand still.
 #[bug("absolute/exponent-doubled", named_by = "absolute/ten-times-slower")]
 impl PositionLoops for ExponentDoubled {
     fn frequency(&self, i: usize, h: usize, base: f64) -> f64 {
@@ -80,10 +80,10 @@ impl PositionLoops for ExponentDoubled {
     }
 }
 
-/// gives each column a frequency of its own
+/// gives each column its own frequency
 ///
-/// The exponent was made from the number of the column, where the formula has that of the pair. A sine and its cosine turn at
-/// two speeds, so no rotation takes one position to another.
+/// The exponent was computed from the column's number instead of the pair's. A sine and its cosine then turn at two speeds,
+/// so no rotation takes one position to another.
 #[bug(
     "absolute/exponent-of-each-column",
     named_by = "absolute/unit-circles",
@@ -99,9 +99,9 @@ impl PositionLoops for ExponentOfEachColumn {
     }
 }
 
-/// has a base of its own, 1000
+/// always uses 1000 as its base
 ///
-/// One zero was lost. Short texts can't show it: the slow planes hardly move in them.
+/// A zero was lost. Short texts can't reveal it, because the slow planes hardly move in them.
 #[bug(
     "absolute/base-1000",
     named_by = "absolute/ten-times-slower",
@@ -115,8 +115,8 @@ impl PositionLoops for Base1000 {
 
 /// divides by one plane less, so that the last one reaches 1 / base
 ///
-/// ln(base) / (h/2 − 1), as the first code of the paper's authors has it, and fairseq. There it is right; the paper's formula
-/// ends one step before.
+/// The first code of the paper's authors has ln(base) / (h/2 − 1), and so has fairseq, where it is right. The paper's
+/// formula ends one step earlier.
 #[bug("absolute/last-plane-at-base", named_by = "absolute/ten-times-slower")]
 impl PositionLoops for LastPlaneAtBase {
     fn frequency(&self, i: usize, h: usize, base: f64) -> f64 {
@@ -125,10 +125,10 @@ impl PositionLoops for LastPlaneAtBase {
     }
 }
 
-/// cuts ln(base) / h to a whole number in the exponent
+/// rounds −ln(base) / h down to a whole number in the exponent
 ///
-/// −log(base) / d // 2 was meant as −log(base) / (d // 2), and Python goes from left to right: the quotient is −1. All planes
-/// but the first stand still. The model was published, and matched images well.
+/// −log(base) / d // 2 was meant as −log(base) / (d // 2), but Python evaluates from left to right, so the quotient is −1.
+/// All planes except the first stand still. The model was published, and matched images well.
 #[bug(
     "absolute/floor-in-the-exponent",
     named_by = "absolute/ten-times-slower",
@@ -142,7 +142,7 @@ impl PositionLoops for FloorInTheExponent {
 
 /// computes angles in f32
 ///
-/// At position m an angle is off by up to m·2⁻²⁴: by nothing in the tests, by a hundredth at position 200,000.
+/// At position m an angle is off by up to m·2⁻²⁴, which is nothing in the tests but a hundredth at position 200,000.
 #[bug("absolute/f32-angles", named_by = "absolute/far-positions")]
 impl PositionLoops for F32Angles {
     fn angle(&self, position: usize, w: f64) -> f64 {
@@ -153,9 +153,9 @@ impl PositionLoops for F32Angles {
     }
 }
 
-/// holds positions in bf16
+/// stores positions in bf16
 ///
-/// The positions were made in the type of the model. From 257 on, neighbours share one vector: bf16 has 8 bits.
+/// The positions have the model's type, and because bf16 has 8 bits, neighbours share one vector from 257 on.
 #[bug(
     "absolute/bf16-positions",
     named_by = "absolute/far-positions",
@@ -169,8 +169,8 @@ impl PositionLoops for Bf16Positions {
 
 /// counts positions from 1
 ///
-/// Row 0 was kept for padding. One model alone can't tell; with the weights of another, each token stands one place too far to
-/// the right.
+/// Row 0 was reserved for padding. A single model doesn't notice, but with another model's weights each token is one place
+/// too far to the right.
 #[bug("absolute/starts-at-one", named_by = "absolute/position-zero")]
 impl PositionLoops for StartsAtOne {
     fn row(&self, m: usize, h: usize, base: f64) -> Vec<f64> {
@@ -178,9 +178,9 @@ impl PositionLoops for StartsAtOne {
     }
 }
 
-/// begins each table at position 0
+/// starts every table at position 0
 ///
-/// The length of the range was taken, and its start was not. Whole texts are right.
+/// Only the length of the range was used, not its start, so whole texts are right.
 #[bug("absolute/table-from-zero", named_by = "absolute/rows-are-a-slice")]
 impl PositionLoops for TableFromZero {
     fn table(&self, h: usize, base: f64, positions: Range<usize>) -> Vec<f64> {
@@ -190,7 +190,7 @@ impl PositionLoops for TableFromZero {
 
 /// accepts an odd hidden size
 ///
-/// h / 2 is cut, and the last column stays 0: one element of each token has no position.
+/// h / 2 is rounded down, so the last column stays 0 and one element of each token has no position.
 #[bug("absolute/odd-size-accepted", named_by = "absolute/sinusoids-refuse")]
 impl PositionLoops for OddSizeAccepted {
     fn check(&self, _: usize, _: f64) -> Reply<()> {
@@ -200,10 +200,10 @@ impl PositionLoops for OddSizeAccepted {
 
 // --- the shift ---------------------------------------------------------------------------
 
-/// shifts back where it should shift on
+/// shifts backward instead of forward
 ///
-/// The matrix was transposed: vectors are rows in one book and columns in another. The transpose of a rotation is the rotation
-/// back.
+/// The matrix was transposed, because vectors are rows in one book and columns in another. The transpose of a rotation is
+/// the rotation back.
 #[bug("absolute/shift-backward", named_by = "absolute/shift-moves")]
 impl PositionLoops for ShiftBackward {
     fn block(&self, angle: f64) -> [[f64; 2]; 2] {
@@ -214,7 +214,7 @@ impl PositionLoops for ShiftBackward {
 
 /// has no minus in the matrix of the shift
 ///
-/// Of sin(a + b) all signs are plus, and cos(a + b) was written like it.
+/// All signs in sin(a + b) are plus, and cos(a + b) was written the same way.
 #[bug("absolute/shift-without-minus", named_by = "absolute/shift-moves")]
 impl PositionLoops for ShiftWithoutMinus {
     fn block(&self, angle: f64) -> [[f64; 2]; 2] {
@@ -223,9 +223,9 @@ impl PositionLoops for ShiftWithoutMinus {
     }
 }
 
-/// turns all planes of a shift alike
+/// turns all planes of a shift by the same angle
 ///
-/// The angle of the shift was taken for the steps themselves. With one plane, which the test had, it is right.
+/// The steps themselves were used as the shift's angle, which is right for the single plane in the test.
 #[bug("absolute/shift-of-one-angle", named_by = "absolute/shift-moves")]
 impl PositionLoops for ShiftOfOneAngle {
     fn shift_angle(&self, steps: usize, _: f64) -> f64 {
@@ -233,9 +233,9 @@ impl PositionLoops for ShiftOfOneAngle {
     }
 }
 
-/// turns column i with column i + h/2 in the shift
+/// pairs column i with column i + h/2 in the shift
 ///
-/// The pairs of RoPE's halves, in a table whose pairs are neighbours.
+/// Those are the pairs of RoPE's halves, in a table whose pairs are neighbours.
 #[bug("absolute/shift-of-halves", named_by = "absolute/shift-moves")]
 impl PositionLoops for ShiftOfHalves {
     fn shift_places(&self, i: usize, h: usize) -> [usize; 2] {
@@ -247,7 +247,7 @@ impl PositionLoops for ShiftOfHalves {
 
 /// adds the sinusoids from position 0 on, whatever the offset is
 ///
-/// A text in one piece is right. With a cache each new token comes alone, and each is told that it is the first.
+/// A text in one piece is right. With a cache each new token comes alone, and each is treated as the first.
 #[bug(
     "absolute/offset-ignored",
     named_by = "absolute/sinusoids-start-at-the-offset",
@@ -261,7 +261,7 @@ impl PositionLoops for OffsetIgnored {
 
 /// adds the offset twice to a position
 ///
-/// The caller had added it to the positions already. The prompt is right, and what is written after it runs away.
+/// The caller had already added it to the positions. The prompt is right, but everything written after it drifts away.
 #[bug("absolute/offset-twice", named_by = "absolute/sinusoids-start-at-the-offset")]
 impl PositionLoops for OffsetTwice {
     fn position(&self, case: &SinusoidCase, _: usize, t: usize) -> usize {
@@ -269,9 +269,9 @@ impl PositionLoops for OffsetTwice {
     }
 }
 
-/// goes on counting positions from one text of the batch to the next
+/// keeps counting positions from one text of the batch to the next
 ///
-/// The batch was made flat before the positions were. With one text there is no difference.
+/// The batch was flattened before the positions were computed, which makes no difference for a single text.
 #[bug("absolute/position-counts-through-the-batch", named_by = "absolute/same-for-each-text")]
 impl PositionLoops for PositionCountsThroughTheBatch {
     fn position(&self, case: &SinusoidCase, b: usize, t: usize) -> usize {
@@ -279,10 +279,9 @@ impl PositionLoops for PositionCountsThroughTheBatch {
     }
 }
 
-/// multiplies tokens by √h before the sinusoids are added
+/// multiplies tokens by √h before adding the sinusoids
 ///
-/// The paper's embedding does, where the token is looked up. Done here as well, it is done twice, and the positions can hardly
-/// be heard.
+/// The paper's embedding does so where the token is looked up. Here it happens a second time, and drowns the positions out.
 #[bug("absolute/tokens-scaled", named_by = "absolute/additive")]
 impl PositionLoops for TokensScaled {
     fn sum(&self, x: f64, p: f64, h: usize) -> f64 {
@@ -292,9 +291,9 @@ impl PositionLoops for TokensScaled {
 
 // --- the learned table -------------------------------------------------------------------
 
-/// begins again at row 0 past the table's end
+/// starts over at row 0 past the table's end
 ///
-/// A remainder, so that no index is out of range. Nothing fails, and position 1024 is position 0.
+/// A remainder keeps every index in range. Nothing fails, and position 1024 becomes position 0.
 #[bug("absolute/wraps-past-the-table", named_by = "absolute/past-the-table")]
 impl PositionLoops for WrapsPastTheTable {
     fn check_rows(&self, _: &LearnedCase) -> Reply<()> {
@@ -307,7 +306,7 @@ impl PositionLoops for WrapsPastTheTable {
 
 /// uses the last row for all positions past the table's end
 ///
-/// Indices are clamped in some frameworks, without a word. From there on a model can't tell places apart.
+/// Some frameworks clamp indices silently, and from there on a model can't tell places apart.
 #[bug("absolute/clamps-to-the-last-row", named_by = "absolute/past-the-table")]
 impl PositionLoops for ClampsToTheLastRow {
     fn check_rows(&self, case: &LearnedCase) -> Reply<()> {
@@ -319,9 +318,9 @@ impl PositionLoops for ClampsToTheLastRow {
     }
 }
 
-/// refuses the last row of the table
+/// rejects the last row of the table
 ///
-/// < where ≤ was meant. A text as long as the table is refused, and nobody trains on one.
+/// < was written for ≤, so a text as long as the table is rejected, but training never has one.
 #[bug("absolute/last-row-refused", named_by = "absolute/whole-table")]
 impl PositionLoops for LastRowRefused {
     fn check_rows(&self, case: &LearnedCase) -> Reply<()> {
@@ -329,9 +328,9 @@ impl PositionLoops for LastRowRefused {
     }
 }
 
-/// refuses without the numbers
+/// rejects a text without giving the numbers
 ///
-/// Out of range, it says. Which position, and how many rows there are, is found an hour later.
+/// The error says "out of range". Which position, and how many rows there are, is found an hour later.
 #[bug("absolute/refusal-without-numbers", named_by = "absolute/refusal-names-the-rows")]
 impl PositionLoops for RefusalWithoutNumbers {
     fn check_rows(&self, case: &LearnedCase) -> Reply<()> {
@@ -341,7 +340,7 @@ impl PositionLoops for RefusalWithoutNumbers {
 
 /// adds the learned rows from row 0 on, whatever the offset is
 ///
-/// Each token that comes after the prompt got the first row. Large models hardly minded, small ones wrote nonsense.
+/// Each token after the prompt got the first row. Large models hardly minded, while small ones wrote nonsense.
 #[bug(
     "absolute/learned-offset-ignored",
     named_by = "absolute/rows-are-taken",
@@ -355,8 +354,8 @@ impl PositionLoops for LearnedOffsetIgnored {
 
 /// skips the first two rows of the table
 ///
-/// In fairseq's models, and in BART and OPT after them, positions begin behind the padding's number, and the table has two rows
-/// more. There it is right. With another model's table each token gets the row of the one after the next.
+/// In fairseq's models, and in BART and OPT after them, positions start after the padding's number and the table has two
+/// additional rows. There it is right. With another model's table each token gets the row of the next token but one.
 #[bug(
     "absolute/padding-rows",
     named_by = "absolute/rows-are-taken",
@@ -373,7 +372,7 @@ impl PositionLoops for PaddingRows {
 
 /// multiplies tokens by their rows
 ///
-/// A gate was wanted, or one letter was wrong. Where the table begins at 1 it even learns.
+/// A gate was intended, or one letter was wrong. If the table starts at 1, the model even learns.
 #[bug("absolute/rows-multiplied", named_by = "absolute/rows-are-taken")]
 impl PositionLoops for RowsMultiplied {
     fn learned_sum(&self, x: f64, p: f64) -> f64 {
@@ -383,9 +382,9 @@ impl PositionLoops for RowsMultiplied {
 
 // --- gradients ---------------------------------------------------------------------------
 
-/// lets no gradient through to the tokens
+/// passes no gradient through to the tokens
 ///
-/// The sum was made without the tape. The layers above learn, and the embedding below never does.
+/// The sum was computed without the tape, so the layers above learn and the embedding below never does.
 #[bug("absolute/gradient-of-x-lost", named_by = "absolute/gradient-passes")]
 impl PositionLoops for GradientOfXLost {
     fn dx(&self, _: f64) -> f64 {
@@ -393,9 +392,9 @@ impl PositionLoops for GradientOfXLost {
     }
 }
 
-/// gives a row the gradient of the last text only
+/// gives a row only the last text's gradient
 ///
-/// = where += was meant. With a batch of one it is right, and that is what the test had.
+/// = was written instead of +=, which is right for a batch of one, and that is what the test had.
 #[bug("absolute/gradient-of-one-text", named_by = "absolute/gradient-counts-texts")]
 impl PositionLoops for GradientOfOneText {
     fn add(&self, _: f64, dy: f64, _: usize) -> f64 {
@@ -403,9 +402,9 @@ impl PositionLoops for GradientOfOneText {
     }
 }
 
-/// gives a row the mean over the texts, not the sum
+/// gives a row the mean over the texts instead of the sum
 ///
-/// A loss is a mean over the batch already. The table learns slower the larger the batch is.
+/// The loss is already a mean over the batch. Now the table learns more slowly the larger the batch is.
 #[bug("absolute/gradient-mean", named_by = "absolute/gradient-counts-texts")]
 impl PositionLoops for GradientMean {
     fn add(&self, sum: f64, dy: f64, b: usize) -> f64 {
@@ -413,9 +412,9 @@ impl PositionLoops for GradientMean {
     }
 }
 
-/// puts the gradient into the rows from 0 on, whatever the offset is
+/// writes the gradient into the rows from 0 on, whatever the offset is
 ///
-/// The way back was written for texts that begin at 0, as all do while a model is trained.
+/// The backward pass was written for texts that start at 0, as all do in training.
 #[bug("absolute/gradient-from-row-zero", named_by = "absolute/unseen-rows-stay")]
 impl PositionLoops for GradientFromRowZero {
     fn gradient_row(&self, _: &LearnedCase, t: usize) -> usize {
@@ -423,9 +422,9 @@ impl PositionLoops for GradientFromRowZero {
     }
 }
 
-/// pulls on rows that no token used
+/// gives a gradient to rows that no token used
 ///
-/// A decay was written into the gradient. Rows that are never seen shrink to nothing.
+/// A decay was written into the gradient, so rows that are never seen shrink to nothing.
 #[bug("absolute/gradient-of-all-rows", named_by = "absolute/unseen-rows-stay")]
 impl PositionLoops for GradientOfAllRows {
     fn dtable(&self, case: &LearnedCase, dy: &[f32]) -> Vec<f64> {
@@ -437,10 +436,10 @@ impl PositionLoops for GradientOfAllRows {
 
 // --- a position for each token -----------------------------------------------------------
 
-/// takes position_ids and adds the rows from 0 on all the same
+/// accepts position_ids but adds the rows from 0 on all the same
 ///
-/// The positions were not handed on. Texts of one length are right. In a batch that is padded at its start every text but the
-/// longest is shifted, and the model answers worse, without an error.
+/// The positions were not passed on. Texts of equal length are right, but in a batch padded at its start every text except
+/// the longest is shifted, and the model answers worse without any error.
 #[bug(
     "absolute/ids-ignored",
     named_by = "absolute/each-token-its-row",
@@ -454,7 +453,7 @@ impl PositionLoops for IdsIgnored {
 
 /// gives every text the rows of the first one's position_ids
 ///
-/// One row of positions for the batch, which was right as long as there was an offset.
+/// The batch has one row of positions, which was right as long as there was an offset.
 #[bug("absolute/ids-of-the-first-text", named_by = "absolute/each-token-its-row")]
 impl PositionLoops for IdsOfTheFirstText {
     fn position_at(&self, ids: Ids, _: usize, t: usize) -> usize {
@@ -462,9 +461,9 @@ impl PositionLoops for IdsOfTheFirstText {
     }
 }
 
-/// reads the first of a row's position_ids and counts on from it
+/// reads only the first of a row's position_ids and counts on from it
 ///
-/// The positions became an offset for each row. The second of two packed texts goes on where the first has ended.
+/// The positions became an offset for each row, so the second of two packed texts continues where the first has ended.
 #[bug("absolute/ids-counted-on", named_by = "absolute/each-token-its-row")]
 impl PositionLoops for IdsCountedOn {
     fn position_at(&self, ids: Ids, b: usize, t: usize) -> usize {
@@ -474,7 +473,7 @@ impl PositionLoops for IdsCountedOn {
 
 /// gives a position past the table its last row
 ///
-/// A gather that clamps its indices, as some frameworks do without a word.
+/// A gather clamps its indices, as some frameworks do silently.
 #[bug("absolute/ids-clamped", named_by = "absolute/id-past-the-table")]
 impl PositionLoops for IdsClamped {
     fn check_below(&self, _: Ids) -> Reply<()> {
@@ -485,9 +484,9 @@ impl PositionLoops for IdsClamped {
     }
 }
 
-/// compares with the table's end only the last of each row's position_ids
+/// compares only the last of each row's position_ids with the table's end
 ///
-/// Positions grow along a row, so the last is the largest. In a packed row it is that of a short text.
+/// Positions grow along a row, so the last should be the largest. In a packed row it belongs to a short text.
 #[bug("absolute/last-id-checked-alone", named_by = "absolute/id-past-the-table")]
 impl PositionLoops for LastIdCheckedAlone {
     fn check_below(&self, ids: Ids) -> Reply<()> {
@@ -496,9 +495,9 @@ impl PositionLoops for LastIdCheckedAlone {
     }
 }
 
-/// refuses a position past the table without the numbers
+/// rejects a position past the table without giving the numbers
 ///
-/// Out of range, it says, of one of ten thousand positions.
+/// The error says "out of range" about one of ten thousand positions.
 #[bug("absolute/id-without-numbers", named_by = "absolute/id-past-the-table")]
 impl PositionLoops for IdWithoutNumbers {
     fn check_below(&self, ids: Ids) -> Reply<()> {
@@ -506,10 +505,10 @@ impl PositionLoops for IdWithoutNumbers {
     }
 }
 
-/// takes any number of position_ids, and goes through them again where they end
+/// accepts any number of position_ids and starts over where they end
 ///
-/// A row of positions is broadcast over the batch, which is meant well. Somebody who pads each text and forgets the batch is
-/// never told.
+/// One row of positions is broadcast over the batch, which is meant well. If you pad each text and forget the batch,
+/// nothing warns you.
 #[bug("absolute/one-row-of-ids-for-all", named_by = "absolute/one-id-for-each-token")]
 impl PositionLoops for OneRowOfIdsForAll {
     fn check_ids(&self, _: [usize; 3], _: &[usize]) -> Reply<()> {
@@ -520,9 +519,9 @@ impl PositionLoops for OneRowOfIdsForAll {
     }
 }
 
-/// gives a row the gradient of the last token that stands there, and not the sum
+/// gives a row only the gradient of the last token at that position instead of the sum
 ///
-/// The way back of a gather was a scatter that writes. With an offset and one text no row is used twice.
+/// The backward pass of a gather became a scatter that overwrites. With an offset and one text no row is used twice.
 #[bug(
     "absolute/gradient-overwrites",
     named_by = "absolute/tokens-at-one-position-add",
@@ -538,10 +537,10 @@ impl PositionLoops for GradientOverwrites {
     }
 }
 
-/// counts a position once in each text, however many tokens stand there
+/// counts a position once per text, however many tokens are there
 ///
-/// table[ids] += dy gathers, adds, and writes back: of two tokens at one position the second wins. Texts are added in a loop,
-/// so a batch of plain texts is right.
+/// table[ids] += dy gathers, adds and writes back, so the second of two tokens at one position wins. Texts are added in a
+/// loop, so a batch of plain texts is right.
 #[bug(
     "absolute/gradient-once-a-text",
     named_by = "absolute/tokens-at-one-position-add",
@@ -562,9 +561,9 @@ impl PositionLoops for GradientOnceAText {
     }
 }
 
-/// puts the gradient into the rows from 0 on, whatever position_ids are
+/// writes the gradient into the rows from 0 on, whatever position_ids are
 ///
-/// The forward pass was taught the positions, and the backward pass sums over the batch as before.
+/// The forward pass learned about position_ids, while the backward pass still sums over the batch.
 #[bug("absolute/gradient-by-column", named_by = "absolute/tokens-at-one-position-add")]
 impl PositionLoops for GradientByColumn {
     fn dtable_at(&self, ids: Ids, h: usize, dy: &[f32]) -> Vec<f64> {

@@ -28,6 +28,5 @@ use crate::component::component;
 component!(GroupedQueryAttention {
     slug: "attention",
     name: "Attention",
-    title: "Grouped-query attention",
-    about: "lets each token read the tokens before it, and keeps their keys and values"
+    title: "Grouped-query attention"
 });

@@ -53,9 +53,9 @@ struct LastCache {
     made: Cell<bool>,
 }
 
-/// keeps all pieces in the cache that was made last
+/// stores every piece in the most recently created cache
 ///
-/// One store for all blocks of a model, made anew with each cache. With one block it is right.
+/// All blocks of a model share one store, replaced with each new cache. With one block it is right.
 #[bug("attention/pushed-to-the-last-cache", named_by = "attention/caches-are-apart", of = LastCache::default())]
 impl AttentionLoops for LastCache {
     fn opened(&self) {
@@ -79,10 +79,10 @@ impl AttentionLoops for LastCache {
 
 // --- heads ------------------------------------------------------------------------------
 
-/// repeats key heads in turns, 0, 1, 0, 1, where they stand beside each other, 0, 0, 1, 1
+/// repeats key heads in turns, 0, 1, 0, 1, instead of side by side, 0, 0, 1, 1
 ///
-/// NumPy's tile and torch's repeat do the one, repeat_interleave does the other. Every shape is right, and a model that is
-/// trained with it learns. Weights that were trained with the other order give nonsense.
+/// NumPy's tile and torch's repeat do the one, repeat_interleave does the other. Every shape is right, and a model trained
+/// this way learns, but weights trained with the other order give nonsense.
 #[bug(
     "attention/tiled",
     named_by = "attention/repeat-neighbours",
@@ -94,7 +94,7 @@ impl AttentionLoops for Tiled {
     }
 }
 
-/// divides a head's number by the number of key heads, where the size of a group belongs
+/// divides a head's number by the number of key heads instead of the group size
 ///
 /// With 4 query heads over 2 key heads, both are 2.
 #[bug(
@@ -108,9 +108,9 @@ impl AttentionLoops for ByKeyHeads {
     }
 }
 
-/// gives every query head the first key head, as if there were one
+/// gives every query head the first key head, as if there were only one
 ///
-/// Code for multi-query attention, where there is one, broadcast over all heads.
+/// The code was written for multi-query attention, where one head is broadcast over all.
 #[bug("attention/first-key-head-for-all", named_by = "attention/repeat-neighbours")]
 impl AttentionLoops for FirstForAll {
     fn copy_of(&self, _: usize, _: usize, _: usize) -> usize {
@@ -118,7 +118,7 @@ impl AttentionLoops for FirstForAll {
     }
 }
 
-/// moves to the next key head one query head early
+/// moves on to the next key head one query head early
 ///
 /// Heads were counted from 1 in one place and from 0 in the other.
 #[bug("attention/next-key-head", named_by = "attention/repeat-neighbours")]
@@ -128,9 +128,9 @@ impl AttentionLoops for NextKeyHead {
     }
 }
 
-/// repeats keys side by side and values in turns
+/// repeats keys side by side but values in turns
 ///
-/// Two lines that should be alike, and one was changed. Each weight is right, and meets the value of another head.
+/// Two lines should match, and only one was changed. Each weight is right, but meets the value of another head.
 #[bug("attention/values-tiled", named_by = "attention/groups-are-copies")]
 impl AttentionLoops for ValuesTiled {
     fn value_head(&self, head: usize, sizes: &AttendSizes) -> usize {
@@ -140,7 +140,7 @@ impl AttentionLoops for ValuesTiled {
 
 /// accepts key heads that do not divide the query heads
 ///
-/// Integer division drops the rest, and the last heads read the last key head.
+/// Integer division drops the remainder, so the last heads read the last key head.
 #[bug("attention/any-heads", named_by = "attention/forward-refuses")]
 impl AttentionLoops for AnyHeads {
     fn check(&self, case: &AttendCase) -> Reply<()> {
@@ -155,7 +155,7 @@ impl AttentionLoops for AnyHeads {
 
 /// accepts more queries than keys
 ///
-/// The first queries stand before all keys, and see nothing, or what a wrapped number lets them see.
+/// The first queries come before all keys and see nothing, or whatever a wrapped number lets them see.
 #[bug("attention/more-queries-than-keys", named_by = "attention/forward-refuses")]
 impl AttentionLoops for MoreQueries {
     fn check(&self, case: &AttendCase) -> Reply<()> {
@@ -171,9 +171,9 @@ impl AttentionLoops for MoreQueries {
 
 // --- mask -------------------------------------------------------------------------------
 
-/// lets every token see every other, later ones too
+/// lets every token see every other, including later ones
 ///
-/// In training, each token reads its answer. The loss falls fast, and the model can't write.
+/// In training each token reads its own answer, so the loss falls fast, but the model can't write.
 #[bug(
     "attention/no-mask",
     named_by = "attention/mask-triangle",
@@ -185,7 +185,7 @@ impl AttentionLoops for NoMask {
     }
 }
 
-/// builds the mask, and does not use it in attention
+/// builds the mask but does not use it in attention
 ///
 /// The mask was an argument with a default, and the default is none.
 #[bug(
@@ -199,9 +199,9 @@ impl AttentionLoops for MaskNotUsed {
     }
 }
 
-/// lets a token see what is before it, and not itself
+/// lets a token see what comes before it, but not itself
 ///
-/// j < t was written for j ≤ t. The first token sees nothing, and its softmax is 0 / 0.
+/// j < t was written for j ≤ t. The first token sees nothing, so its softmax is 0 / 0.
 #[bug(
     "attention/not-itself",
     named_by = "attention/mask-triangle",
@@ -215,7 +215,7 @@ impl AttentionLoops for NotItself {
 
 /// lets a token see the next one too
 ///
-/// A length was taken for the last place, or the diagonal was counted from 1. In training, the next token is the answer.
+/// A length was used as the last index, or the diagonal was counted from 1. In training, the next token is the answer.
 #[bug(
     "attention/one-ahead",
     named_by = "attention/mask-triangle",
@@ -227,10 +227,10 @@ impl AttentionLoops for OneAhead {
     }
 }
 
-/// puts the triangle at the top left of the mask, as if the new tokens were the first ones
+/// aligns the mask's triangle at the top left, as if the new tokens were the first ones
 ///
-/// Row t is taken for position t, which it is while the cache is empty. A decoded token then sees the first token of the text
-/// and nothing else. PyTorch's is_causal means this triangle.
+/// Row t is treated as position t, which is right while the cache is empty. A decoded token then sees only the first token
+/// of the text. PyTorch's is_causal means this triangle.
 #[bug(
     "attention/top-left",
     named_by = "attention/mask-with-cache",
@@ -242,9 +242,9 @@ impl AttentionLoops for TopLeft {
     }
 }
 
-/// builds the right mask, and attends with the triangle at the top left
+/// builds the right mask, but attends with the triangle at the top left
 ///
-/// The kernel has a flag of its own for causal attention, and the flag knows no cache.
+/// The kernel has its own flag for causal attention, and the flag ignores the cache.
 #[bug(
     "attention/top-left-in-attention",
     named_by = "attention/decode",
@@ -256,9 +256,9 @@ impl AttentionLoops for TopLeftInAttention {
     }
 }
 
-/// lets the new tokens see each other, and nothing of the cache
+/// lets the new tokens see each other, but nothing in the cache
 ///
-/// A mask of the new tokens alone, s columns wide, was filled up with zeros.
+/// A mask for the new tokens alone, s columns wide, was padded with zeros.
 #[bug(
     "attention/cache-not-seen",
     named_by = "attention/mask-with-cache",
@@ -272,7 +272,7 @@ impl AttentionLoops for CacheNotSeen {
 
 /// masks nothing once something is in the cache
 ///
-/// One token at a time needs no mask, and code for decoding leaves it out. Then a prompt comes in two pieces.
+/// Decoding one token at a time needs no mask, so its code leaves it out. Then a prompt comes in two pieces.
 #[bug(
     "attention/no-mask-with-cache",
     named_by = "attention/mask-with-cache",
@@ -284,9 +284,9 @@ impl AttentionLoops for NoMaskWithCache {
     }
 }
 
-/// counts positions in a byte, and begins anew at 256
+/// counts positions in a byte, and starts over at 256
 ///
-/// The mask is made of small integers, to save memory, and so are the positions that are compared.
+/// The mask consists of small integers to save memory, and so do the positions it compares.
 #[bug("attention/mask-in-bytes", named_by = "attention/mask-any-size")]
 impl AttentionLoops for MaskInBytes {
     fn sees(&self, row: usize, key: usize, p: usize, _: usize) -> bool {
@@ -294,9 +294,9 @@ impl AttentionLoops for MaskInBytes {
     }
 }
 
-/// keeps the upper triangle: each token sees itself and what comes after it
+/// keeps the upper triangle, so that each token sees itself and everything after it
 ///
-/// In some libraries a mask's 1 means hidden, in others it means seen.
+/// In some libraries a mask's 1 means hidden, in others it means visible.
 #[bug(
     "attention/upper-triangle",
     named_by = "attention/mask-triangle",
@@ -308,9 +308,9 @@ impl AttentionLoops for UpperTriangle {
     }
 }
 
-/// sees the last 16 positions and forgets those before them
+/// sees only the last 16 positions
 ///
-/// A sliding window that another model has, left on. No test had a text of 17 tokens.
+/// A sliding window from another model was left on, and no test had a text of 17 tokens.
 #[bug("attention/window", named_by = "attention/mask-any-size")]
 impl AttentionLoops for Window {
     fn sees(&self, row: usize, key: usize, p: usize, _: usize) -> bool {
@@ -320,9 +320,9 @@ impl AttentionLoops for Window {
 
 // --- scale ------------------------------------------------------------------------------
 
-/// does not divide the scores
+/// does not divide the scores by √hd
 ///
-/// Scores are √hd times too large, so that one position takes nearly all weight. It trains, badly.
+/// The scores are √hd times too large, so one position takes nearly all the weight. The model trains, but badly.
 #[bug(
     "attention/not-scaled",
     named_by = "attention/score-scale",
@@ -336,7 +336,7 @@ impl AttentionLoops for NotScaled {
 
 /// divides by hd, because queries and scores are both divided by √hd
 ///
-/// The queries were scaled when they were made, and the kernel does it again.
+/// The queries were scaled when they were computed, and the kernel scales again.
 #[bug("attention/scaled-twice", named_by = "attention/score-scale")]
 impl AttentionLoops for ScaledTwice {
     fn divisor(&self, sizes: &AttendSizes) -> f64 {
@@ -344,9 +344,9 @@ impl AttentionLoops for ScaledTwice {
     }
 }
 
-/// divides by the root of the hidden size, not by that of the head size
+/// divides by the root of the hidden size instead of the head size
 ///
-/// The paper's d_k was read as the size of the token. With one head it is.
+/// The paper's d_k was read as the size of the token, which is right for a single head.
 #[bug(
     "attention/scaled-by-hidden-size",
     named_by = "attention/score-scale",
@@ -360,7 +360,7 @@ impl AttentionLoops for ByHiddenSize {
 
 /// divides by the root of the number of heads
 ///
-/// Two numbers stood beside each other, and the wrong one was taken. The comment above said it right.
+/// Two numbers were next to each other, and the wrong one was used. The comment above was right.
 #[bug(
     "attention/scaled-by-heads",
     named_by = "attention/score-scale",
@@ -374,7 +374,7 @@ impl AttentionLoops for ByHeads {
 
 /// multiplies the scores by √hd
 ///
-/// The scale was kept as hd to the power of −0.5, and it was divided by.
+/// The scale was stored as hd to the power of −0.5, and then divided by.
 #[bug(
     "attention/scaled-up",
     named_by = "attention/score-scale",
@@ -388,9 +388,9 @@ impl AttentionLoops for ScaledUp {
 
 // --- softmax ----------------------------------------------------------------------------
 
-/// takes the exponential of the scores themselves, which ends at 88 in f32
+/// takes the exponential of the raw scores, which in f32 overflows beyond 88
 ///
-/// On paper nothing needs to be subtracted. A model whose scores reached 151 wrote garbage.
+/// On paper nothing needs to be subtracted, but a model whose scores reached 151 wrote garbage.
 #[bug(
     "attention/no-maximum",
     named_by = "attention/large-scores",
@@ -402,9 +402,9 @@ impl AttentionLoops for NoMaximum {
     }
 }
 
-/// subtracts the first score of a row, not the largest
+/// subtracts the first score of a row instead of the largest
 ///
-/// Any number will do on paper, and the first one needs no pass. In f32 another may be larger by more than 88.
+/// On paper any number will do, and finding the first needs no pass. In f32 another score may be larger by more than 88.
 #[bug("attention/first-subtracted", named_by = "attention/large-scores")]
 impl AttentionLoops for FirstSubtracted {
     fn softmax(&self, scores: &[f64]) -> Vec<f64> {
@@ -412,9 +412,9 @@ impl AttentionLoops for FirstSubtracted {
     }
 }
 
-/// subtracts the largest score of all queries, not that of the row
+/// subtracts the largest score of all queries instead of the row's own
 ///
-/// One pass over the matrix finds it. A row whose scores are all lower by more than 103 is 0 / 0 then.
+/// One pass over the matrix finds it. A row whose scores are all lower by more than 103 then becomes 0 / 0.
 #[bug("attention/one-maximum-for-all", named_by = "attention/forward-f64-loops")]
 impl AttentionLoops for OneMaximum {
     fn weights(&self, scores: Scores) -> Vec<Vec<f64>> {
@@ -424,9 +424,9 @@ impl AttentionLoops for OneMaximum {
     }
 }
 
-/// takes the softmax over the queries, so that the columns sum to 1 and not the rows
+/// takes the softmax over the queries, so that the columns sum to 1 instead of the rows
 ///
-/// The axes of the scores are called i and j, and one was taken for the other. The picture of the weights looks alike.
+/// The axes of the scores, i and j, were confused. The picture of the weights looks similar.
 #[bug(
     "attention/over-queries",
     named_by = "attention/weights-sum-to-one",
@@ -441,9 +441,9 @@ impl AttentionLoops for OverQueries {
     }
 }
 
-/// hides what is not seen after the softmax, so that the rest no longer sums to 1
+/// applies the mask after the softmax, so that the remaining weights no longer sum to 1
 ///
-/// The weights of later tokens become 0, as they should. But they have taken their part of the sum before.
+/// The weights of later tokens become 0, as they should, but these tokens have already taken their share of the sum.
 #[bug(
     "attention/mask-after-softmax",
     named_by = "attention/weights-sum-to-one",
@@ -459,9 +459,9 @@ impl AttentionLoops for MaskAfterSoftmax {
     }
 }
 
-/// gives what is not seen the score 0, where −∞ belongs
+/// gives hidden positions the score 0 instead of −∞
 ///
-/// The scores were multiplied by the mask. A score of 0 is an ordinary one: e⁰ is 1.
+/// The scores were multiplied by the mask, but a score of 0 is an ordinary one: e⁰ is 1.
 #[bug("attention/hidden-scores-zero", named_by = "attention/causal")]
 impl AttentionLoops for HiddenZero {
     fn hidden(&self, _: f64) -> f64 {
@@ -469,9 +469,9 @@ impl AttentionLoops for HiddenZero {
     }
 }
 
-/// subtracts 100 from the score of what is not seen, where −∞ belongs
+/// subtracts 100 from hidden scores instead of setting them to −∞
 ///
-/// A large number that half precision can hold. A later token whose score is higher by a hundred is seen.
+/// It is a large number that half precision can hold, but a later token whose score is higher by a hundred is seen.
 #[bug("attention/hidden-by-hundred", named_by = "attention/forward-f64-loops")]
 impl AttentionLoops for HiddenByHundred {
     fn hidden(&self, score: f64) -> f64 {
@@ -479,10 +479,10 @@ impl AttentionLoops for HiddenByHundred {
     }
 }
 
-/// subtracts 10,000 from the score of what is not seen, where −∞ belongs
+/// subtracts 10,000 from hidden scores instead of setting them to −∞
 ///
-/// Half precision holds no much larger number. While a model is trained from nothing, scores can pass it, and then the future
-/// is read. A trained model with scores beyond 100,000 was found as well.
+/// Half precision holds no much larger number. While a model trains from scratch, scores can exceed it, and then the future
+/// is read. Even a trained model was found with scores beyond 100,000.
 #[bug(
     "attention/hidden-by-ten-thousand",
     named_by = "attention/causal",
@@ -494,10 +494,10 @@ impl AttentionLoops for HiddenByTenThousand {
     }
 }
 
-/// adds −∞ to the scores of what is not seen, where their place is to be taken
+/// adds −∞ to hidden scores instead of replacing them
 ///
-/// Added to a number, −∞ hides it. A later key that holds NaN or infinity comes through: NaN plus −∞ is NaN, and the tokens
-/// before it are lost with it. Scaled dot-product attention adds masks.
+/// Added to a number, −∞ hides it, but a later key with NaN or infinity comes through: NaN plus −∞ is NaN, which also
+/// spoils the tokens before it. Scaled dot-product attention adds masks.
 #[bug("attention/mask-added", named_by = "attention/unseen-keys")]
 impl AttentionLoops for MaskAdded {
     fn hidden(&self, score: f64) -> f64 {
@@ -505,9 +505,9 @@ impl AttentionLoops for MaskAdded {
     }
 }
 
-/// gives what is not seen the score −10,000, where −∞ belongs
+/// gives hidden positions the score −10,000 instead of −∞
 ///
-/// A mask that is filled in and not added. It hides, as long as what is seen has a score above it.
+/// The mask is filled in instead of added. It hides, as long as what is visible has a score above it.
 #[bug("attention/hidden-is-ten-thousand", named_by = "attention/first-token")]
 impl AttentionLoops for HiddenIsTenThousand {
     fn hidden(&self, _: f64) -> f64 {
@@ -515,9 +515,9 @@ impl AttentionLoops for HiddenIsTenThousand {
     }
 }
 
-/// gives what is not seen the score −10⁹, where −∞ belongs
+/// gives hidden positions the score −10⁹ instead of −∞
 ///
-/// No score is so low, until a model diverges. Then its first tokens read the future.
+/// No score is so low until a model diverges, and then its first tokens read the future.
 #[bug("attention/hidden-is-a-billion", named_by = "attention/first-token")]
 impl AttentionLoops for HiddenIsABillion {
     fn hidden(&self, _: f64) -> f64 {
@@ -525,9 +525,9 @@ impl AttentionLoops for HiddenIsABillion {
     }
 }
 
-/// keeps the scores between −10,000 and 10,000
+/// clamps the scores between −10,000 and 10,000
 ///
-/// Against infinities, where the largest score would have been subtracted anyway. Larger scores are all equal.
+/// This guards against infinities, although the largest score is subtracted anyway. Beyond the clamp all scores are equal.
 #[bug("attention/scores-clamped", named_by = "attention/large-scores")]
 impl AttentionLoops for ScoresClamped {
     fn softmax(&self, scores: &[f64]) -> Vec<f64> {
@@ -541,7 +541,7 @@ impl AttentionLoops for ScoresClamped {
 
 /// does not divide by the sum of the exponentials
 ///
-/// The norm behind attention takes away any factor, so that the loss hardly shows it.
+/// The norm after attention removes any factor, so the loss hardly shows it.
 #[bug("attention/not-divided", named_by = "attention/weights-sum-to-one")]
 impl AttentionLoops for NotDivided {
     fn softmax(&self, scores: &[f64]) -> Vec<f64> {
@@ -552,7 +552,7 @@ impl AttentionLoops for NotDivided {
 
 /// adds 1 to the sum of the exponentials
 ///
-/// An epsilon against a sum of 0, much too large. The largest term is 1 already, so that none is needed.
+/// It is an epsilon against a sum of 0, and much too large. None is needed, because the largest term is already 1.
 #[bug("attention/one-more-in-sum", named_by = "attention/weights-sum-to-one")]
 impl AttentionLoops for OneMore {
     fn softmax(&self, scores: &[f64]) -> Vec<f64> {
@@ -564,7 +564,7 @@ impl AttentionLoops for OneMore {
 
 /// rounds the weights to f16
 ///
-/// The product with the values is faster then. Three digits are right, and the fourth is not.
+/// It makes the product with the values faster, but only three digits are right.
 #[bug("attention/half-weights", named_by = "attention/forward-f64-loops")]
 impl AttentionLoops for HalfWeights {
     fn softmax(&self, scores: &[f64]) -> Vec<f64> {
@@ -574,7 +574,8 @@ impl AttentionLoops for HalfWeights {
 
 /// replaces weights that are NaN by 0
 ///
-/// Against rows that see nothing, which padding can make. It also hides that something is wrong in the layers before.
+/// This is for rows that see nothing, which padding can produce, but it also hides that something went wrong in earlier
+/// layers.
 #[bug("attention/nan-becomes-zero", named_by = "attention/batch-rows-apart")]
 impl AttentionLoops for NanBecomesZero {
     fn softmax(&self, scores: &[f64]) -> Vec<f64> {
@@ -585,9 +586,9 @@ impl AttentionLoops for NanBecomesZero {
 
 // --- gradients --------------------------------------------------------------------------
 
-/// takes y · dy for the softmax's gradient, and forgets what each score does to the other weights
+/// uses y · dy as the softmax's gradient, and forgets how each score affects the other weights
 ///
-/// The derivative of an exponential. It forgets that what one position gains the others lose.
+/// This is the derivative of an exponential. It forgets that what one position gains, the others lose.
 #[bug(
     "attention/softmax-gradient-without-sum",
     named_by = "attention/softmax-gradient-sums-to-zero"
@@ -598,9 +599,9 @@ impl AttentionLoops for WithoutSum {
     }
 }
 
-/// takes y · (1 − y) · dy for the softmax's gradient, which is the sigmoid's
+/// uses y · (1 − y) · dy as the softmax's gradient, which is the sigmoid's
 ///
-/// The diagonal of the softmax's derivatives is this. It is right for one position against all others.
+/// It is the diagonal of the softmax's derivatives, which is right for one position against all others.
 #[bug("attention/softmax-gradient-diagonal", named_by = "attention/softmax-gradient-sums-to-zero")]
 impl AttentionLoops for Diagonal {
     fn softmax_back(&self, y: &[f64], dy: &[f64]) -> Vec<f64> {
@@ -608,9 +609,9 @@ impl AttentionLoops for Diagonal {
     }
 }
 
-/// subtracts the plain mean of dy, where the mean weighted by y belongs
+/// subtracts the plain mean of dy instead of the mean weighted by y
 ///
-/// As in LayerNorm. For equal weights both are the same.
+/// LayerNorm does so, and for equal weights both are the same.
 #[bug(
     "attention/softmax-gradient-plain-mean",
     named_by = "attention/softmax-gradient-sums-to-zero"
@@ -624,7 +625,7 @@ impl AttentionLoops for PlainMean {
 
 /// divides the sum of y · dy by the number of positions
 ///
-/// A mean was written for a sum. The weights are in it already.
+/// A mean was written for a sum, although the weights are already in it.
 #[bug(
     "attention/softmax-gradient-mean-of-products",
     named_by = "attention/softmax-gradient-sums-to-zero"
@@ -637,9 +638,9 @@ impl AttentionLoops for MeanOfProducts {
     }
 }
 
-/// subtracts the other way round, so that the softmax's gradient has the wrong sign
+/// subtracts the wrong way round, so that the softmax's gradient has the wrong sign
 ///
-/// Each sum is still 0, and each step goes uphill.
+/// Each sum is still 0, but each step goes uphill.
 #[bug("attention/softmax-gradient-sign", named_by = "attention/softmax-gradient-f64-loops")]
 impl AttentionLoops for WrongSign {
     fn softmax_back(&self, y: &[f64], dy: &[f64]) -> Vec<f64> {
@@ -647,9 +648,9 @@ impl AttentionLoops for WrongSign {
     }
 }
 
-/// keeps the gradient of a key head's last reader, and forgets the other heads of the group
+/// keeps only the gradient of a key head's last reader, and drops the group's other heads
 ///
-/// Each query head writes its gradient into the key head that it read, and the next one overwrites it.
+/// Each query head writes its gradient into the key head that it read, and overwrites the one before.
 #[bug(
     "attention/last-head-of-group-only",
     named_by = "attention/gradient-of-values-adds-up",
@@ -662,9 +663,9 @@ impl AttentionLoops for LastHeadOnly {
     }
 }
 
-/// copies keys and values outside of the tape: neither gets a gradient
+/// copies keys and values outside the tape, so that neither gets a gradient
 ///
-/// Copies of numbers have no past. The queries still learn, so the loss falls.
+/// Copied numbers have no history. The queries still learn, so the loss falls.
 #[bug("attention/copies-off-the-tape", named_by = "attention/repeat-gradient")]
 impl AttentionLoops for CopiesOffTheTape {
     fn share_back(&self, _: usize, _: &AttendSizes) -> f64 {
@@ -672,9 +673,9 @@ impl AttentionLoops for CopiesOffTheTape {
     }
 }
 
-/// takes the mean over the heads of a group for a key head's gradient, where their sum belongs
+/// averages a key head's gradient over its group instead of summing it
 ///
-/// Copies of one head were folded back into one, as one folds weights.
+/// The copies of a head were merged back into one, as one merges weights.
 #[bug("attention/group-averaged", named_by = "attention/gradient-of-values-adds-up")]
 impl AttentionLoops for GroupAveraged {
     fn share_back(&self, _: usize, sizes: &AttendSizes) -> f64 {
@@ -684,7 +685,7 @@ impl AttentionLoops for GroupAveraged {
 
 /// forgets √hd in the gradients of queries and keys
 ///
-/// The scores were divided in place, and the backward pass starts from what was kept before.
+/// The scores were divided in place, while the backward pass starts from what was stored before.
 #[bug("attention/gradient-not-scaled", named_by = "attention/gradient-differences")]
 impl AttentionLoops for GradientNotScaled {
     fn divisor_back(&self, _: &AttendSizes) -> f64 {
@@ -692,9 +693,9 @@ impl AttentionLoops for GradientNotScaled {
     }
 }
 
-/// takes the weights for constants: queries and keys get no gradient
+/// treats the weights as constants, so that queries and keys get no gradient
 ///
-/// The weights were taken off the tape to draw them. The values still learn, so the loss falls.
+/// The weights were detached from the tape to plot them. The values still learn, so the loss falls.
 #[bug("attention/weights-are-constants", named_by = "attention/gradient-differences")]
 impl AttentionLoops for Constants {
     fn dscores(&self, weights: &[f64], _: &[f64], _: &[bool]) -> Vec<f64> {
@@ -706,8 +707,7 @@ impl AttentionLoops for Constants {
 
 /// drops the oldest positions when the cache is full
 ///
-/// A ring needs no error. The text goes on, and its beginning is gone; keys that were rotated are at positions that no longer
-/// count.
+/// A ring needs no error. The text goes on without its beginning, and rotated keys are at positions that no longer count.
 #[bug("attention/oldest-overwritten", named_by = "attention/full-cache-refuses")]
 impl AttentionLoops for OldestOverwritten {
     fn room(&self, _: usize) -> usize {
@@ -719,9 +719,9 @@ impl AttentionLoops for OldestOverwritten {
     }
 }
 
-/// takes as many tokens as there is room for, and drops the rest
+/// takes as many tokens as there is room for and drops the rest
 ///
-/// A slice that ends past the array is shorter in some languages, and no error.
+/// In some languages a slice that ends past the array is simply shorter, without an error.
 #[bug("attention/cut-at-the-end", named_by = "attention/full-cache-refuses")]
 impl AttentionLoops for CutAtTheEnd {
     fn room(&self, _: usize) -> usize {
@@ -735,7 +735,7 @@ impl AttentionLoops for CutAtTheEnd {
 
 /// grows past its capacity
 ///
-/// The capacity is stored, printed, and never read. Memory ends it, far from here.
+/// The capacity is stored and printed, but never read. Growth ends far from here, when memory does.
 #[bug("attention/never-full", named_by = "attention/full-cache-refuses")]
 impl AttentionLoops for NeverFull {
     fn room(&self, _: usize) -> usize {
@@ -745,7 +745,7 @@ impl AttentionLoops for NeverFull {
 
 /// has room for one position more than its capacity
 ///
-/// ≤ where < belongs, in a check that is made before the piece is counted.
+/// ≤ was written for <, in a check that comes before the piece is counted.
 #[bug("attention/one-too-many", named_by = "attention/full-cache-refuses")]
 impl AttentionLoops for OneTooMany {
     fn room(&self, capacity: usize) -> usize {
@@ -753,9 +753,9 @@ impl AttentionLoops for OneTooMany {
     }
 }
 
-/// refuses the piece that fills the cache
+/// rejects the piece that fills the cache
 ///
-/// < where ≤ belongs. A model trained for 4096 positions reads 4095.
+/// < was written for ≤, so a model trained for 4096 positions reads only 4095.
 #[bug("attention/last-place-unused", named_by = "attention/full-cache-refuses")]
 impl AttentionLoops for LastPlaceUnused {
     fn room(&self, capacity: usize) -> usize {
@@ -763,9 +763,9 @@ impl AttentionLoops for LastPlaceUnused {
     }
 }
 
-/// is empty after a piece that was refused
+/// is empty after rejecting a piece
 ///
-/// What is kept was taken out to be changed, and the error returned before it was put back.
+/// The contents were taken out to be changed, and the error returned before they were put back.
 #[bug("attention/cleared-by-refusal", named_by = "attention/refused-piece-changes-nothing")]
 impl AttentionLoops for ClearedByRefusal {
     fn after_refusal(&self, _: Option<KeysValues>, _: &KeysValues) -> Option<KeysValues> {
@@ -773,9 +773,9 @@ impl AttentionLoops for ClearedByRefusal {
     }
 }
 
-/// keeps the first token of a piece that it refuses
+/// keeps the first token of a piece that it rejects
 ///
-/// Tokens are stored one by one, and the check comes when the room ends.
+/// Tokens are stored one by one, and the check fails only when the room runs out.
 #[bug("attention/refused-and-kept", named_by = "attention/refused-piece-changes-nothing")]
 impl AttentionLoops for RefusedAndKept {
     fn after_refusal(&self, kept: Option<KeysValues>, piece: &KeysValues) -> Option<KeysValues> {
@@ -786,7 +786,7 @@ impl AttentionLoops for RefusedAndKept {
 
 /// puts new keys and values before the old ones
 ///
-/// The arguments of a concatenation, exchanged. Without a mask nobody could tell: attention reads a bag.
+/// The arguments of a concatenation were swapped. Without a mask it makes no difference, because attention reads a bag.
 #[bug("attention/new-before-old", named_by = "attention/cache-keeps")]
 impl AttentionLoops for NewBeforeOld {
     fn join(&self, kept: Option<&KeysValues>, piece: &KeysValues, _: usize) -> KeysValues {
@@ -794,9 +794,9 @@ impl AttentionLoops for NewBeforeOld {
     }
 }
 
-/// keeps the last piece alone
+/// keeps only the last piece
 ///
-/// The cache is assigned, where something should be added to it.
+/// The cache is assigned where it should be appended to.
 #[bug("attention/forgets", named_by = "attention/cache-keeps")]
 impl AttentionLoops for Forgets {
     fn join(&self, _: Option<&KeysValues>, piece: &KeysValues, _: usize) -> KeysValues {
@@ -804,9 +804,9 @@ impl AttentionLoops for Forgets {
     }
 }
 
-/// gives back the keys where the values should be
+/// returns the keys in both places
 ///
-/// Two fields of one type, and one of them was typed twice.
+/// The two fields have the same type, and one of them was typed twice.
 #[bug("attention/keys-for-values", named_by = "attention/cache-keeps")]
 impl AttentionLoops for KeysForValues {
     fn join(&self, kept: Option<&KeysValues>, piece: &KeysValues, capacity: usize) -> KeysValues {
@@ -815,9 +815,9 @@ impl AttentionLoops for KeysForValues {
     }
 }
 
-/// appends a piece behind all batch rows, not behind each
+/// appends a piece after all batch rows instead of after each
 ///
-/// The values were concatenated as one list, along the batch. With a batch of one it is right.
+/// The values were concatenated as one list, along the batch. For a batch of one it is right.
 #[bug("attention/batch-rows-mixed", named_by = "attention/cache-keeps")]
 impl AttentionLoops for BatchRowsMixed {
     fn join(&self, kept: Option<&KeysValues>, piece: &KeysValues, _: usize) -> KeysValues {
@@ -829,9 +829,9 @@ impl AttentionLoops for BatchRowsMixed {
     }
 }
 
-/// keeps keys and values as f16
+/// stores keys and values as f16
 ///
-/// Half of the memory, and nobody was told. Scores are off in the fourth digit.
+/// This silently saves half of the memory, and scores are off in the fourth digit.
 #[bug("attention/half-cache", named_by = "attention/cache-keeps")]
 impl AttentionLoops for HalfCache {
     fn join(&self, kept: Option<&KeysValues>, piece: &KeysValues, capacity: usize) -> KeysValues {
@@ -841,9 +841,9 @@ impl AttentionLoops for HalfCache {
     }
 }
 
-/// compares the width of a piece, nkv · hd, with that of the cache, and not its two sizes
+/// compares only the total width of a piece, nkv · hd, with the cache, not its two sizes
 ///
-/// The cache is a matrix with a row for each position. Heads are cut from the row later, by whoever reads.
+/// The cache is a matrix with one row per position, and heads are cut from the row later, when it is read.
 #[bug("attention/width-of-a-piece", named_by = "attention/cache-refuses-other-shapes")]
 impl AttentionLoops for WidthOfPiece {
     fn check_piece(&self, kept: Option<&KeysValues>, piece: &KeysValues) -> Reply<()> {
@@ -856,8 +856,8 @@ impl AttentionLoops for WidthOfPiece {
 
 /// accepts a piece for another number of texts
 ///
-/// Missing rows are filled with the first text's. A batch in which one text has ended becomes smaller, and the rest goes on
-/// with the wrong past.
+/// Missing rows are filled from the first text's. When one text of a batch ends, the batch becomes smaller, and the rest
+/// continues with the wrong past.
 #[bug("attention/any-batch", named_by = "attention/cache-refuses-other-shapes")]
 impl AttentionLoops for AnyBatch {
     fn check_piece(&self, kept: Option<&KeysValues>, piece: &KeysValues) -> Reply<()> {

@@ -38,7 +38,8 @@ fn divisor(attention: &Attention) -> Option<String> {
     };
     let got = one_value([divisor(1.0)?, divisor(2.0)?, divisor(-1.5)?])?;
     let right = Oracle.divisor(&sizes);
-    let words = || format!("√hd for heads of 9, {}, was taken as {}", number(right), number(got));
+    let words =
+        || format!("for heads of size 9, √hd is {}, but {} was used", number(right), number(got));
     (!same(got, right)).then(words)
 }
 
@@ -54,7 +55,7 @@ fn heads(attention: &Attention) -> Option<String> {
     let right: Vec<usize> = (0..6).map(|head| Oracle.value_head(head, &sizes)).collect();
     (got != right).then(|| {
         format!(
-            "of 6 query heads and 3 value heads, the value heads {right:?} were taken as {got:?}"
+            "with 6 query heads and 3 value heads, the queries read value heads {got:?}, not {right:?}"
         )
     })
 }
@@ -76,6 +77,6 @@ fn seen(attention: &Attention) -> Option<String> {
     let sees = |i| (0..5).filter(|j| Oracle.seen(i, *j, &sizes)).collect::<Vec<usize>>();
     let right: Vec<Vec<usize>> = (0..3).map(sees).collect();
     let words =
-        || format!("of 5 positions, 3 of them new, the new ones saw {got:?}, and not {right:?}");
+        || format!("of 5 positions, 3 of them new, the new ones saw {got:?}, not {right:?}");
     (got != right).then(words)
 }

@@ -30,6 +30,5 @@ use crate::component::component;
 component!(ScoreBiases {
     slug: "biases",
     name: "Biases in the scores",
-    title: "Biases in the scores",
-    about: "adds to each score what the distance between query and key is worth"
+    title: "Biases in the scores"
 });

@@ -18,9 +18,9 @@ bugs! {
     XlSinesFirst, XlFutureSeen,
 }
 
-/// begins with exponent 0, so that the first slope is 1
+/// starts with exponent 0, so that the first slope is 1
 ///
-/// Heads are counted from 0, and the formula counts from 1. Every head has the slope of its neighbour, and the last slope is
+/// Heads are counted from 0, but the formula counts from 1. Every head has its neighbour's slope, and the last slope is
 /// missing.
 #[bug(
     "biases/slopes-from-one",
@@ -33,10 +33,10 @@ impl BiasLoops for SlopesFromOne {
     }
 }
 
-/// gives the slopes in the opposite order
+/// returns the slopes in reverse order
 ///
-/// The set of slopes is right, and a model that is trained anew does not care. The heads of a trained model get the slopes of
-/// others.
+/// The set of slopes is right, so a model trained from scratch does not care, but the heads of a trained model get each
+/// other's slopes.
 #[bug("biases/slopes-reversed", named_by = "biases/slopes-of-powers")]
 impl BiasLoops for SlopesReversed {
     fn slopes(&self, num_heads: usize) -> Vec<f64> {
@@ -44,7 +44,7 @@ impl BiasLoops for SlopesReversed {
     }
 }
 
-/// gives all heads the last slope
+/// gives every head the last slope
 ///
 /// The loop over the heads computes one number and writes it everywhere.
 #[bug("biases/slopes-all-alike", named_by = "biases/slopes-of-powers")]
@@ -54,10 +54,10 @@ impl BiasLoops for SlopesAllAlike {
     }
 }
 
-/// takes the rule for powers of 2 for any number of heads
+/// applies the rule for powers of 2 to any number of heads
 ///
-/// 2⁻⁸ᵗᐟⁿ has a value for any n. The published code has another rule for those that are no powers of 2, and models with 12
-/// heads were trained with it.
+/// 2⁻⁸ᵗᐟⁿ has a value for any n. The published code has another rule where n is no power of 2, and models with 12 heads
+/// were trained with it.
 #[bug(
     "biases/slopes-plain-rule",
     named_by = "biases/slopes-published",
@@ -69,9 +69,9 @@ impl BiasLoops for SlopesPlainRule {
     }
 }
 
-/// goes on with the first sequence where the second one should begin
+/// continues the first sequence where the second one should start
 ///
-/// Only the largest power of two was looked for. The heads beyond it get slopes below 2⁻⁸, one smaller than the other.
+/// The code only looks for the largest power of two, so the heads beyond it get ever smaller slopes below 2⁻⁸.
 #[bug("biases/slopes-go-on", named_by = "biases/slopes-published")]
 impl BiasLoops for SlopesGoOn {
     fn slope_between(&self, nth: usize, power: usize) -> f64 {
@@ -81,7 +81,7 @@ impl BiasLoops for SlopesGoOn {
 
 /// takes the second, fourth, .. of the second sequence
 ///
-/// [1::2] instead of [0::2]. These are the slopes of the first sequence once more, so heads are doubled.
+/// [1::2] was written for [0::2]. These are the slopes of the first sequence again, so heads are doubled.
 #[bug("biases/slopes-second-from-two", named_by = "biases/slopes-between-neighbours")]
 impl BiasLoops for SlopesSecondFromTwo {
     fn slope_between(&self, nth: usize, power: usize) -> f64 {
@@ -91,8 +91,8 @@ impl BiasLoops for SlopesSecondFromTwo {
 
 /// takes the first slopes of the next power of two
 ///
-/// Rounding the number of heads up is simpler than two sequences. The steepest heads are there, and the flat ones, which see
-/// far, are cut off.
+/// Rounding the number of heads up is simpler than two sequences. The steepest heads are there, but the flat ones, which
+/// see far, are cut off.
 #[bug("biases/slopes-next-power", named_by = "biases/slopes-published")]
 impl BiasLoops for SlopesNextPower {
     fn slope(&self, nth: usize, num_heads: usize) -> f64 {
@@ -102,7 +102,7 @@ impl BiasLoops for SlopesNextPower {
 
 /// sorts the slopes
 ///
-/// The second sequence lies between the members of the first, so sorting them looks tidy. Heads change places.
+/// The second sequence lies between the members of the first, so sorting looks tidy, but it makes heads change places.
 #[bug("biases/slopes-sorted", named_by = "biases/slopes-published")]
 impl BiasLoops for SlopesSorted {
     fn slopes(&self, num_heads: usize) -> Vec<f64> {
@@ -112,9 +112,9 @@ impl BiasLoops for SlopesSorted {
     }
 }
 
-/// adds the distance instead of taking it away
+/// adds the distance instead of subtracting it
 ///
-/// query minus key where key minus query was meant. Far tokens win, most of all in long texts.
+/// query minus key was written for key minus query, so far tokens win, most of all in long texts.
 #[bug(
     "biases/alibi-favours-far",
     named_by = "biases/alibi-by-numbers",
@@ -126,9 +126,9 @@ impl BiasLoops for AlibiFavoursFar {
     }
 }
 
-/// takes the square of the distance
+/// squares the distance
 ///
-/// It falls too, and faster: a head with a steep slope sees three tokens.
+/// The bias falls too, only faster: a head with a steep slope sees three tokens.
 #[bug("biases/alibi-squared", named_by = "biases/alibi-by-numbers")]
 impl BiasLoops for AlibiSquared {
     fn alibi_bias(&self, slope: f64, m: usize, n: usize) -> f64 {
@@ -136,7 +136,7 @@ impl BiasLoops for AlibiSquared {
     }
 }
 
-/// takes the first head's slope for all heads
+/// uses the first head's slope for all heads
 ///
 /// A slope of shape [1] is broadcast, and nothing complains.
 #[bug("biases/alibi-one-head", named_by = "biases/alibi-by-numbers")]
@@ -152,10 +152,10 @@ impl BiasLoops for AlibiOneHead {
     }
 }
 
-/// adds the bias before it divides by √hd
+/// adds the bias before dividing by √hd
 ///
-/// A kernel that scales what it is given scales the bias as well. With 64 elements a head, the bias is an eighth of what it
-/// should be.
+/// A kernel that scales its input scales the bias as well. With 64 elements a head, the bias is an eighth of what it should
+/// be.
 #[bug(
     "biases/alibi-before-the-scale",
     named_by = "biases/alibi-after-the-scale",
@@ -169,7 +169,7 @@ impl BiasLoops for AlibiBeforeTheScale {
 
 /// does not divide the product by √hd
 ///
-/// The scale was taken out to keep the bias whole, and the product lost it too.
+/// The scale was taken out to protect the bias, and the product lost it too.
 #[bug("biases/alibi-not-scaled", named_by = "biases/alibi-any")]
 impl BiasLoops for AlibiNotScaled {
     fn alibi_score(&self, product: f64, _: usize, bias: f64) -> f64 {
@@ -177,7 +177,7 @@ impl BiasLoops for AlibiNotScaled {
     }
 }
 
-/// adds nothing when one token is decoded
+/// adds no bias when decoding one token
 ///
 /// The bias is built for the queries and not for the keys. For one query it is slope times 0, of shape [1, 1], and is broadcast
 /// over all keys. Texts are generated without ALiBi, and nothing fails.
@@ -200,7 +200,7 @@ impl BiasLoops for AlibiWithoutBiasInDecoding {
 
 /// counts the queries from 0 in each call, and so sees too little
 ///
-/// The causal mask is built for a whole text. With keys of earlier calls, the first new query sees the first key alone.
+/// The causal mask is built for a whole text. With keys from earlier calls, the first new query sees only the first key.
 #[bug("biases/alibi-restarts", named_by = "biases/alibi-decoding")]
 impl BiasLoops for AlibiRestarts {
     fn alibi_position(&self, i: usize, _: usize, _: usize) -> usize {
@@ -208,9 +208,9 @@ impl BiasLoops for AlibiRestarts {
     }
 }
 
-/// takes the size of the distance and lets queries see later keys
+/// uses the absolute distance and lets queries see later keys
 ///
-/// A slope for both directions is what encoders use. A decoder needs the mask as well.
+/// Encoders use a slope in both directions, but a decoder needs the mask as well.
 #[bug("biases/alibi-symmetric", named_by = "biases/alibi-no-future")]
 impl BiasLoops for AlibiSymmetric {
     fn alibi_bias(&self, slope: f64, m: usize, n: usize) -> f64 {
@@ -221,9 +221,9 @@ impl BiasLoops for AlibiSymmetric {
     }
 }
 
-/// adds −∞ to the score of a later key, where it is to have the score −∞
+/// adds −∞ to a later key's score instead of replacing it
 ///
-/// Added to a number, −∞ hides it. A later key that holds NaN or infinity comes through: NaN plus −∞ is NaN.
+/// Added to a number, −∞ hides it, but a later key with NaN or infinity comes through: NaN plus −∞ is NaN.
 #[bug("biases/mask-added", named_by = "biases/alibi-no-future")]
 impl BiasLoops for MaskAdded {
     fn hidden(&self, score: f64) -> f64 {
@@ -231,9 +231,9 @@ impl BiasLoops for MaskAdded {
     }
 }
 
-/// takes query minus key where key minus query is asked
+/// uses query minus key where key minus query is meant
 ///
-/// In one direction, all earlier keys count as later ones and are in bucket 0. In both directions, the halves are exchanged.
+/// In one direction all earlier keys count as later ones and are in bucket 0. In both directions the halves are swapped.
 #[bug("biases/bucket-sign", named_by = "biases/bucket-of-later-keys")]
 impl BiasLoops for BucketSign {
     fn bucket(&self, case: &BucketCase) -> usize {
@@ -241,9 +241,10 @@ impl BiasLoops for BucketSign {
     }
 }
 
-/// gives earlier keys half of the buckets in one direction too
+/// gives earlier keys only half of the buckets in one direction too
 ///
-/// The encoder's rule in the decoder. Half of the table is never read, and a trained table is read in the wrong rows.
+/// This is the encoder's rule in the decoder. Half of the table is never read, and a trained table is read in the wrong
+/// rows.
 #[bug("biases/bucket-halves-in-one-direction", named_by = "biases/bucket-of-later-keys")]
 impl BiasLoops for BucketHalvesInOneDirection {
     fn buckets_of_direction(&self, case: &BucketCase) -> usize {
@@ -257,9 +258,9 @@ impl BiasLoops for BucketHalvesInOneDirection {
     }
 }
 
-/// does not halve the buckets in both directions, and lets later keys begin at the same place
+/// does not halve the buckets in both directions, and lets later keys start at the same bucket
 ///
-/// The number of buckets of one direction was forgotten. Earlier and later keys share their buckets.
+/// The count for both directions was used as that for one, so earlier and later keys share their buckets.
 #[bug("biases/bucket-not-halved", named_by = "biases/bucket-halves")]
 impl BiasLoops for BucketNotHalved {
     fn buckets_of_direction(&self, case: &BucketCase) -> usize {
@@ -272,7 +273,7 @@ impl BiasLoops for BucketNotHalved {
 
 /// puts distance 0 into the second half
 ///
-/// >= 0 instead of > 0. The token itself shares a number with no one and was meant to be the first.
+/// >= was written for >, so the token itself gets a number that it shares with none, instead of the first.
 #[bug("biases/bucket-own-key-is-later", named_by = "biases/bucket-halves")]
 impl BiasLoops for BucketOwnKeyIsLater {
     fn is_later(&self, case: &BucketCase) -> bool {
@@ -282,7 +283,7 @@ impl BiasLoops for BucketOwnKeyIsLater {
 
 /// takes one logarithm with base 2 and the other with base e
 ///
-/// A quotient of logarithms has no base, as long as both have the same.
+/// A quotient of logarithms has no base only as long as both have the same.
 #[bug("biases/bucket-two-logarithms", named_by = "biases/bucket-edges")]
 impl BiasLoops for BucketTwoLogarithms {
     fn nth(&self, distance: usize, exact: usize, count: usize, max_distance: usize) -> f64 {
@@ -292,7 +293,7 @@ impl BiasLoops for BucketTwoLogarithms {
 
 /// reaches the last bucket one distance too early or too late, with max_distance − 1
 ///
-/// The largest distance of 128 positions is 127, so 127 was put into the formula. Most buckets stay as they are.
+/// The largest distance of 128 positions is 127, so 127 went into the formula. Most buckets stay as they are.
 #[bug("biases/bucket-longest-off-by-one", named_by = "biases/bucket-any")]
 impl BiasLoops for BucketLongestOffByOne {
     fn nth(&self, distance: usize, exact: usize, count: usize, max_distance: usize) -> f64 {
@@ -302,10 +303,10 @@ impl BiasLoops for BucketLongestOffByOne {
     }
 }
 
-/// cuts what should be a whole number, and is one less by its last digit
+/// truncates what should be a whole number but falls short of it in its last digit
 ///
-/// ln 8 / ln 2 is 3 on paper, and 2.9999999999999996 or 3 in f64, as the division has it. What is cut then is in the bucket
-/// before.
+/// ln 8 / ln 2 is 3 on paper, but in f64 it is 2.9999999999999996 or 3, depending on the division. Truncation then gives
+/// the bucket before.
 #[bug("biases/bucket-cut-short", named_by = "biases/bucket-last-digit")]
 impl BiasLoops for BucketCutShort {
     fn whole(&self, nth: f64) -> f64 {
@@ -313,9 +314,9 @@ impl BiasLoops for BucketCutShort {
     }
 }
 
-/// takes the logarithms in f32, where f64 is demanded
+/// computes the logarithms in f32 instead of f64
 ///
-/// T5's code does. With its own sizes nobody can tell.
+/// T5's code does so, and at its own sizes there is no difference.
 #[bug("biases/bucket-logarithms-in-f32", named_by = "biases/bucket-last-digit")]
 impl BiasLoops for BucketLogarithmsInF32 {
     fn nth(&self, distance: usize, exact: usize, count: usize, max_distance: usize) -> f64 {
@@ -327,9 +328,9 @@ impl BiasLoops for BucketLogarithmsInF32 {
     }
 }
 
-/// rounds the logarithm to the nearest whole number, not down
+/// rounds the logarithm to the nearest whole number instead of down
 ///
-/// A cast cuts and round does not. Each growing bucket begins too early.
+/// A cast truncates and round does not, so each growing bucket starts too early.
 #[bug("biases/bucket-rounded", named_by = "biases/bucket-edges")]
 impl BiasLoops for BucketRounded {
     fn whole(&self, nth: f64) -> f64 {
@@ -337,9 +338,9 @@ impl BiasLoops for BucketRounded {
     }
 }
 
-/// gives each distance a bucket of its own, up to the last
+/// gives each distance its own bucket, up to the last
 ///
-/// The logarithmic half was left out: min(j, n − 1). Near keys are right, and texts of a few tokens show nothing.
+/// min(j, n − 1) leaves out the logarithmic half. Near keys are right, so texts of a few tokens show nothing.
 #[bug("biases/bucket-all-exact", named_by = "biases/bucket-edges")]
 impl BiasLoops for BucketAllExact {
     fn bucket_of_distance(&self, distance: usize, count: usize, _: usize) -> usize {
@@ -347,9 +348,9 @@ impl BiasLoops for BucketAllExact {
     }
 }
 
-/// goes on counting behind the last bucket
+/// keeps counting past the last bucket
 ///
-/// The minimum was left out. A farther key reads a row that another direction owns, or none.
+/// The minimum was left out, so a farther key reads a row that belongs to another direction, or none.
 #[bug(
     "biases/bucket-not-clamped",
     named_by = "biases/bucket-never-decreases",
@@ -367,7 +368,7 @@ impl BiasLoops for BucketNotClamped {
 
 /// counts the queries from 0 in each call
 ///
-/// With a cache, each new token is query 0, and all keys seem to be later ones. Generation goes on, a little worse.
+/// With a cache, each new token is query 0, and all keys seem to be later ones. Generation continues, a little worse.
 #[bug("biases/t5-restarts", named_by = "biases/t5-decoding", source = "candle pull request 899")]
 impl BiasLoops for T5Restarts {
     fn t5_position(&self, i: usize, _: usize, _: usize) -> usize {
@@ -375,9 +376,9 @@ impl BiasLoops for T5Restarts {
     }
 }
 
-/// takes the position of the key for the distance
+/// uses the key's position as the distance
 ///
-/// A bucket for each key was computed once and used for all queries. For the last query it is the right table turned around.
+/// A bucket for each key was computed once and used for all queries. For the last query it is the right table reversed.
 #[bug("biases/t5-by-key-position", named_by = "biases/t5-relative")]
 impl BiasLoops for T5ByKeyPosition {
     fn relative(&self, _: usize, n: usize) -> i64 {
@@ -387,7 +388,7 @@ impl BiasLoops for T5ByKeyPosition {
 
 /// reads the table as heads by buckets
 ///
-/// Both shapes have the same number of elements, and a flat index does not tell them apart.
+/// Both shapes have the same number of elements, and a flat index cannot tell them apart.
 #[bug("biases/t5-table-turned", named_by = "biases/t5-reads-its-bucket")]
 impl BiasLoops for T5TableTurned {
     fn t5_place(&self, bucket: usize, head: usize, [num_buckets, _]: [usize; 2]) -> usize {
@@ -395,9 +396,9 @@ impl BiasLoops for T5TableTurned {
     }
 }
 
-/// keeps the last gradient of a bucket instead of the sum
+/// keeps only the last gradient of a bucket instead of the sum
 ///
-/// A scatter that assigns where one that adds was meant. With one pair in each bucket it is right.
+/// A scatter that assigns was used for one that adds, which is right with one pair per bucket.
 #[bug("biases/t5-gradient-last", named_by = "biases/t5-gradient-counts")]
 impl BiasLoops for T5GradientLast {
     fn t5_gathered(&self, of_places: &[f64]) -> f64 {
@@ -405,9 +406,9 @@ impl BiasLoops for T5GradientLast {
     }
 }
 
-/// adds up in f32, where f64 is demanded
+/// adds up the gradient in f32 instead of f64
 ///
-/// A bucket of a long text gathers millions of pairs. From 2²⁴ on, a sum in f32 does not feel another 1.
+/// A bucket of a long text gathers millions of pairs, and from 2²⁴ on a sum in f32 ignores another 1.
 #[bug("biases/t5-gradient-in-f32", named_by = "biases/t5-gradient-in-f64")]
 impl BiasLoops for T5GradientInF32 {
     fn t5_gathered(&self, of_places: &[f64]) -> f64 {
@@ -417,7 +418,7 @@ impl BiasLoops for T5GradientInF32 {
 
 /// averages the gradients of a bucket
 ///
-/// So that far buckets, which hold many pairs, learn no faster. It is another loss, and no gradient of this one.
+/// It keeps far buckets, which hold many pairs, from learning faster, but it is not the gradient of this loss.
 #[bug("biases/t5-gradient-mean", named_by = "biases/t5-gradient-counts")]
 impl BiasLoops for T5GradientMean {
     fn t5_gathered(&self, of_places: &[f64]) -> f64 {
@@ -427,8 +428,8 @@ impl BiasLoops for T5GradientMean {
 
 /// takes ln(r₂ j) without the 1
 ///
-/// At distance 0 that is minus infinity, so a token does not see itself; someone adds a small number, and near keys win by a
-/// lot.
+/// At distance 0 that is minus infinity, so a token does not see itself. With a small number added against that, near keys
+/// win by a lot.
 #[bug("biases/kerple-log-of-distance", named_by = "biases/kerple-nothing-at-0")]
 impl BiasLoops for KerpleLogOfDistance {
     fn fallen(&self, kernel: Kernel, r2: f64, j: f64) -> f64 {
@@ -439,9 +440,9 @@ impl BiasLoops for KerpleLogOfDistance {
     }
 }
 
-/// takes ln(1 + r₂) j, with the distance outside of the logarithm
+/// computes ln(1 + r₂) j, with the distance outside the logarithm
 ///
-/// A bracket was closed too early. It is ALiBi with a learned slope.
+/// A bracket was closed too early, which makes it ALiBi with a learned slope.
 #[bug("biases/kerple-factor-outside", named_by = "biases/kerple-by-numbers")]
 impl BiasLoops for KerpleFactorOutside {
     fn fallen(&self, kernel: Kernel, r2: f64, j: f64) -> f64 {
@@ -452,9 +453,9 @@ impl BiasLoops for KerpleFactorOutside {
     }
 }
 
-/// adds what should be taken away
+/// adds what should be subtracted
 ///
-/// The sign was left to what is learned. r₁ is kept positive, so it can never turn it.
+/// The sign was left to training, but r₁ is kept positive, so it can never flip it.
 #[bug("biases/kerple-rises", named_by = "biases/kerple-by-numbers")]
 impl BiasLoops for KerpleRises {
     fn kerple_bias(&self, r1: f64, fallen: f64) -> f64 {
@@ -462,9 +463,9 @@ impl BiasLoops for KerpleRises {
     }
 }
 
-/// takes r₁ as it is, also below 0
+/// uses r₁ as it is, even below 0
 ///
-/// An optimizer takes it there in one step, and then the farthest keys get the most.
+/// An optimizer gets there in one step, and then the farthest keys get the most.
 #[bug("biases/kerple-negative-allowed", named_by = "biases/kerple-bounds")]
 impl BiasLoops for KerpleNegativeAllowed {
     fn kept_r1(&self, r1: f64) -> f64 {
@@ -472,9 +473,10 @@ impl BiasLoops for KerpleNegativeAllowed {
     }
 }
 
-/// takes the size of r₁ where 0.01 is meant
+/// uses the absolute value of r₁ where 0.01 is meant
 ///
-/// Positive is positive. But the gradient of the size turns its sign at 0, and a number below 0 counts as much as one above.
+/// Positive is positive, but the absolute value's gradient flips its sign at 0, and a number below 0 counts as much as one
+/// above.
 #[bug("biases/kerple-size-of-r1", named_by = "biases/kerple-bounds")]
 impl BiasLoops for KerpleSizeOfR1 {
     fn kept_r1(&self, r1: f64) -> f64 {
@@ -484,7 +486,7 @@ impl BiasLoops for KerpleSizeOfR1 {
 
 /// lets the exponent grow beyond 2
 ///
-/// j³ falls as well, and nobody sees that it is no kernel any more. The lower bound was kept, the upper one forgotten.
+/// The lower bound was kept and the upper one forgotten. j³ falls as well, although it is no longer a kernel.
 #[bug("biases/kerple-exponent-above-2", named_by = "biases/kerple-bounds")]
 impl BiasLoops for KerpleExponentAbove2 {
     fn kept_r2(&self, _: Kernel, r2: f64) -> f64 {
@@ -494,7 +496,7 @@ impl BiasLoops for KerpleExponentAbove2 {
 
 /// keeps the factor in the logarithm below 2 as well
 ///
-/// One class for both kernels, and one pair of bounds.
+/// One class serves both kernels, with a single pair of bounds.
 #[bug("biases/kerple-factor-below-2", named_by = "biases/kerple-by-numbers")]
 impl BiasLoops for KerpleFactorBelow2 {
     fn kept_r2(&self, _: Kernel, r2: f64) -> f64 {
@@ -502,10 +504,10 @@ impl BiasLoops for KerpleFactorBelow2 {
     }
 }
 
-/// gives a number out of bounds no gradient
+/// gives a parameter out of bounds no gradient
 ///
-/// The bound was written as a clamp on the tape, and a clamp has no slope outside. What was once pushed below 0.01 stays there
-/// for good.
+/// The bound is a clamp on the tape, and a clamp has no slope outside. A parameter once pushed below 0.01 stays there for
+/// good.
 #[bug("biases/kerple-stuck-at-the-bound", named_by = "biases/kerple-gradient-at-the-bound")]
 impl BiasLoops for KerpleStuckAtTheBound {
     fn through_bounds(&self, dr: f64, given: f64, kept: f64) -> f64 {
@@ -513,9 +515,9 @@ impl BiasLoops for KerpleStuckAtTheBound {
     }
 }
 
-/// differentiates j^r₂ by j where r₂ is asked
+/// differentiates j^r₂ by j instead of r₂
 ///
-/// r₂ j^(r₂ − 1) is the rule that everybody knows. The exponent is what is learned, so it is j^r₂ ln j.
+/// r₂ j^(r₂ − 1) is the familiar rule, but here the exponent is learned, so the derivative is j^r₂ ln j.
 #[bug("biases/kerple-power-rule", named_by = "biases/kerple-gradient-differences")]
 impl BiasLoops for KerplePowerRule {
     fn slope_of_r2(&self, kernel: Kernel, [r1, r2]: [f64; 2], j: f64) -> f64 {
@@ -527,9 +529,9 @@ impl BiasLoops for KerplePowerRule {
     }
 }
 
-/// leaves out j, the inner slope of the logarithm
+/// leaves out j, the logarithm's inner derivative
 ///
-/// 1 / (1 + r₂ j) is the outer slope. At distance 1 both are the same.
+/// 1 / (1 + r₂ j) is the outer derivative, and at distance 1 both are the same.
 #[bug("biases/kerple-inner-slope", named_by = "biases/kerple-gradient-differences")]
 impl BiasLoops for KerpleInnerSlope {
     fn slope_of_r2(&self, kernel: Kernel, [r1, r2]: [f64; 2], j: f64) -> f64 {
@@ -540,9 +542,9 @@ impl BiasLoops for KerpleInnerSlope {
     }
 }
 
-/// cuts the last row of the shifted scores where the first one should go
+/// drops the last row of the shifted scores instead of the first
 ///
-/// [:-1] instead of [1:]. The shapes agree, and each row gets the distances of another one.
+/// [:-1] was written for [1:]. The shapes agree, but each row gets another row's distances.
 #[bug(
     "biases/xl-first-row-kept",
     named_by = "biases/xl-place-alone",
@@ -561,7 +563,7 @@ impl BiasLoops for XlFirstRowKept {
 
 /// does not shift the scores by distance
 ///
-/// All rows begin with the farthest distance. Only the last query is right.
+/// All rows start with the farthest distance, so only the last query is right.
 #[bug("biases/xl-not-shifted", named_by = "biases/xl-place-alone")]
 impl BiasLoops for XlNotShifted {
     fn by_key(&self, rows: &ByDistance, i: usize, _: usize, n: usize) -> f64 {
@@ -569,9 +571,9 @@ impl BiasLoops for XlNotShifted {
     }
 }
 
-/// turns the distances around: the nearest key gets what belongs to the farthest
+/// reverses the distances: the nearest key gets what belongs to the farthest
 ///
-/// A range that goes up where one that goes down was meant. Near and far change places, and no shape tells.
+/// A range goes up instead of down. Near and far change places, and no shape shows it.
 #[bug("biases/xl-nearest-first", named_by = "biases/xl-place-alone")]
 impl BiasLoops for XlNearestFirst {
     fn by_key(&self, rows: &ByDistance, i: usize, m: usize, n: usize) -> f64 {
@@ -579,9 +581,9 @@ impl BiasLoops for XlNearestFirst {
     }
 }
 
-/// takes each key for one position farther away
+/// treats each key as one position farther away
 ///
-/// The range of distances goes from t to 1 and not from t − 1 to 0.
+/// The range of distances goes from t to 1 instead of t − 1 to 0.
 #[bug("biases/xl-one-too-far", named_by = "biases/xl-place-alone")]
 impl BiasLoops for XlOneTooFar {
     fn sinusoid(&self, j: f64, c: usize, hidden_size: usize, base: f64) -> f64 {
@@ -591,7 +593,7 @@ impl BiasLoops for XlOneTooFar {
 
 /// counts the queries from 0 in each call, as if there were no memory
 ///
-/// The keys of the memory are past keys, so the distances have to grow by their number.
+/// The keys in memory are past keys, so the distances have to grow by their number.
 #[bug(
     "biases/xl-restarts",
     named_by = "biases/xl-decoding",
@@ -603,9 +605,9 @@ impl BiasLoops for XlRestarts {
     }
 }
 
-/// exchanges u and v
+/// swaps u and v
 ///
-/// They have one shape and start from one distribution. Training makes up for it; a loaded checkpoint does not.
+/// They have the same shape and initial distribution. Training makes up for it, but a loaded checkpoint does not.
 #[bug("biases/xl-u-and-v-exchanged", named_by = "biases/xl-content-alone")]
 impl BiasLoops for XlUAndVExchanged {
     fn content(&self, q: f64, _: f64, v: f64, k: f64) -> f64 {
@@ -618,7 +620,7 @@ impl BiasLoops for XlUAndVExchanged {
 
 /// leaves u out
 ///
-/// Attention's own scores are there already, and only the distances were added to them.
+/// Attention's own scores were already there, and only the distances were added to them.
 #[bug("biases/xl-without-u", named_by = "biases/xl-content-alone")]
 impl BiasLoops for XlWithoutU {
     fn content(&self, q: f64, _: f64, _: f64, k: f64) -> f64 {
@@ -628,7 +630,7 @@ impl BiasLoops for XlWithoutU {
 
 /// leaves v out
 ///
-/// Then a query of zeros does not care how far a key is away.
+/// Then a query of zeros does not care how far away a key is.
 #[bug("biases/xl-without-v", named_by = "biases/xl-place-alone")]
 impl BiasLoops for XlWithoutV {
     fn place(&self, q: f64, _: f64, _: f64, r: f64) -> f64 {
@@ -636,9 +638,9 @@ impl BiasLoops for XlWithoutV {
     }
 }
 
-/// divides the product with the key by √hd, and not that with the distance
+/// divides the product with the key by √hd, but not that with the distance
 ///
-/// The scores came out of attention with their scale, and the bias was added to them as it was.
+/// The scores came out of attention with their scale, and the bias was added without one.
 #[bug("biases/xl-place-not-scaled", named_by = "biases/xl-place-alone")]
 impl BiasLoops for XlPlaceNotScaled {
     fn xl_score(&self, content: f64, place: f64, head_dim: usize) -> f64 {
@@ -646,9 +648,9 @@ impl BiasLoops for XlPlaceNotScaled {
     }
 }
 
-/// divides by the root of the size of all heads
+/// divides by the root of all heads' total size
 ///
-/// The size of a layer was at hand where that of a head was meant. The softmax becomes flatter.
+/// The size of a layer was at hand instead of a head's, so the softmax becomes flatter.
 #[bug(
     "biases/xl-scaled-by-all-heads",
     named_by = "biases/xl-content-alone",
@@ -661,10 +663,10 @@ impl BiasLoops for XlScaledByAllHeads {
     }
 }
 
-/// has all sines before all cosines
+/// puts all sines before all cosines
 ///
-/// The authors' code has them so, and then W_r has its columns in that order too. A file with one order, read by code with the
-/// other, is wrong.
+/// The authors' code does so, and its W_r has its columns in that order too. Reading a file of one order with code for the
+/// other is wrong.
 #[bug("biases/xl-sines-first", named_by = "biases/xl-place-alone")]
 impl BiasLoops for XlSinesFirst {
     fn sinusoid(&self, j: f64, c: usize, hidden_size: usize, base: f64) -> f64 {
@@ -673,9 +675,9 @@ impl BiasLoops for XlSinesFirst {
     }
 }
 
-/// lets queries see later keys, with what the shift leaves there
+/// lets queries see later keys, with whatever the shift leaves there
 ///
-/// Behind its own key, a shifted row holds a 0 and then the next row. The mask hides it, if there is one.
+/// After its own key, a shifted row holds a 0 and then the next row. The mask hides it, if there is one.
 #[bug("biases/xl-future-seen", named_by = "biases/xl-no-future", source = "espnet issue 2684")]
 impl BiasLoops for XlFutureSeen {
     fn xl_sees(&self, _: usize, _: usize) -> bool {

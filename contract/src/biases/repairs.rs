@@ -26,7 +26,7 @@ fn exponents(biases: &Biases) -> Option<String> {
         Some((1..=nh).all(|t| slopes.get(t - 1).is_some_and(|slope| same(*slope, of(t)))))
     };
     let explains = !same(got, 8.0) && right(4)? && right(8)?;
-    explains.then(|| format!("the exponent of the last head, 8, was taken as {}", number(got)))
+    explains.then(|| format!("the exponent of the last head is 8, but {} was used", number(got)))
 }
 
 /// Which longest distance explains the buckets, if another one was asked for.
@@ -43,7 +43,7 @@ fn longest(biases: &Biases) -> Option<String> {
         (0..300).all(|j| got[j as usize] == Oracle.bucket(&BucketCase { max_distance, ..case(j) }))
     };
     let found = (17..300).find(|&max_distance| of(max_distance)).filter(|found| *found != 128)?;
-    Some(format!("the longest distance, 128, was taken as {found}"))
+    Some(format!("the longest distance is 128, but {found} was used"))
 }
 
 /// What stands in the place of `r1`, if the bias is that many times as large.
@@ -56,5 +56,5 @@ fn factor(biases: &Biases) -> Option<String> {
         factors.extend((1..6).map(|j| 0.5 * f64::from(bias[j]) / right[j]));
     }
     let got = one_value(factors).filter(|got| !same(*got, 0.5))?;
-    Some(format!("r₁, 0.5, was taken as {}", number(got)))
+    Some(format!("r₁ is 0.5, but {} was used", number(got)))
 }

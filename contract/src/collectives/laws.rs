@@ -134,10 +134,11 @@ const WORLDS: [usize; 4] = [2, 3, 4, 12];
 
 // --- what all do ------------------------------------------------------------------------------
 
-/// All ranks make the same calls in the same order, with equally many values, whatever their own logits and targets are.
+/// All ranks make the same calls in the same order, with the same number of values, whatever their own logits and
+/// targets are.
 #[law("collectives/everyone-comes", see = "collectives#calls", about = Exchange, points = 2,
     formula = "calls(r) = calls(q),  r, q < w",
-    stays = "The rule that all collectives have, asked with nothing else: who breaks it stands still on a cluster.")]
+    stays = "The rule that all collectives have, asked with nothing else: code that breaks it hangs on a cluster.")]
 fn everyone_comes(collectives: &Ranks, _: &Run) -> Verdict {
     for world_size in [2, 3, 12] {
         // All targets on one rank, and one on each of several.
@@ -159,7 +160,7 @@ fn world_of_one(collectives: &Ranks, _: &Run) -> Verdict {
     // Of two ids with the logits 0 and ln 3, one has the probability ¼ and the other ¾.
     let (vocab_size, logits) = (2, vec![0.0, 3f32.ln()]);
     let two = EntropyCase { world_size: 1, vocab_size, logits, targets: vec![0], lost: None };
-    let why = "of ¼ and ¾; ln 3 is rounded, and so is the loss";
+    let why = "for ¼ and ¾; ln 3 is rounded, and so is the loss";
     are_losses(&two, &entropy(collectives, &two)?, 4f64.ln(), why)?;
     matches_entropy(collectives, &witness(1))?;
     Ok(None)
@@ -180,7 +181,7 @@ fn same_loss_on_all_ranks(collectives: &Ranks, _: &Run) -> Verdict {
     Ok(None)
 }
 
-/// The loss is that of one rank with everything, however many ranks share the vocabulary.
+/// However many ranks share the vocabulary, the loss is that of one rank with everything.
 #[law("collectives/any-number-of-ranks", see = "collectives#definition", about = Exchange, points = 2,
     formula = "loss(w) = loss(1),  w = 2, 3, 4, 12",
     stays = "A law without an oracle: it compares a world with one rank of the same implementation.")]
@@ -212,7 +213,7 @@ fn mean_over_tokens(collectives: &Ranks, _: &Run) -> Verdict {
     }
     let got = losses(&entropy(collectives, &all)?);
     let tolerance = off / 3.0 + loss_off(&whole(&all), &passes(&all));
-    let why = "the mean of what the same tokens give alone; what all of them may be off";
+    let why = "the mean of what the same tokens give alone; how far all of them may be off";
     within("entropy", &[3], &got, &[sum / 3.0; 3], |_| tolerance, why).map_err(|b| b.on(&all))?;
     Ok(None)
 }
@@ -233,7 +234,7 @@ fn asked_of_each(
     are_losses(&case, &entropy(collectives, &case)?, passes(&case).loss, LOSS_WHY)
 }
 
-/// Each id has one owner, who alone has its logit: also the first and the last id of a rank.
+/// Each id, even the first and the last of a rank, has one owner, which alone has its logit.
 #[law("collectives/one-owner", see = "collectives#owners", about = Range, points = 2,
     formula = "loss = ln Σ exp(l) − l(target),  target = 0 .. v − 1",
     stays = "Every id is asked for, so that both edges of every rank are among them.")]
@@ -245,7 +246,7 @@ fn one_owner(collectives: &Ranks, _: &Run) -> Verdict {
     Ok(None)
 }
 
-/// A rank that does not have the target adds 0, also where its own logits are −∞.
+/// A rank that does not have the target adds 0, even where its own logits are −∞.
 #[law("collectives/foreign-logits-stay-out", see = "collectives#owners", about = Special, points = 1,
     formula = "target not on r,  l = −∞ on r  ⇒  loss as in f64",
     stays = "One forbidden id on a rank is what happens; a whole rank of them is rarer.")]
@@ -285,7 +286,7 @@ fn largest_of_all(collectives: &Ranks, _: &Run) -> Verdict {
     Ok(None)
 }
 
-/// A rank may have nothing but forbidden ids: its part of the sum is 0.
+/// If a rank has only forbidden ids, its part of the sum is 0.
 #[law("collectives/forbidden-shard", see = "collectives#largest", about = Special, points = 1,
     formula = "l = −∞ for all ids of r  ⇒  loss as without r")]
 fn forbidden_shard(collectives: &Ranks, _: &Run) -> Verdict {
@@ -305,8 +306,8 @@ fn forbidden_shard(collectives: &Ranks, _: &Run) -> Verdict {
 
 // --- refusal ----------------------------------------------------------------------------------
 
-/// A target that is not below v is refused by every rank with the same error, which names the first one, its place, and v.
-/// Nobody waits.
+/// A target that is not below v is refused by every rank with the same error, which names the first such target, its
+/// place, and v, and no rank waits.
 #[law("collectives/bad-target-refused-alike", see = "collectives#refusal", about = Refusal, points = 2,
     formula = "target ≥ v  ⇒  error(r) = Target { target, place, v },  r < w")]
 fn bad_target_refused_alike(collectives: &Ranks, run: &Run) -> Verdict {
@@ -337,7 +338,7 @@ pub(super) fn refused_alike(collectives: &Ranks, case: &EntropyCase) -> Step {
         }
         holds("entropy", world.handed.iter().all(|handed| *handed == 0), || {
             format!(
-                "the ranks refuse, and have handed values to each other before: {}; expected: 0 each",
+                "the ranks refuse, but have sent each other values before: {}; expected: 0 each",
                 List(&world.handed)
             )
         })
@@ -357,7 +358,7 @@ fn others_are_told<T>(
             let (case, world) = case(Lost { rank, after })?;
             let Some(trouble) = world.trouble else {
                 // Behind the last call nobody misses it. Before the first one, all wait for it.
-                let missed = || format!("nobody misses rank {rank}, which never called");
+                let missed = || format!("no rank misses rank {rank}, which never called");
                 holds(call, after > 0, missed).map_err(|violation| violation.on(&case))?;
                 break;
             };
@@ -369,12 +370,12 @@ fn others_are_told<T>(
                 }
                 RankOutcome::Refused(error) => {
                     let what = format!(
-                        "rank {other} says: {error}. Expected, as its call told it: {trouble}"
+                        "rank {other} says: {error}. Expected, as its call returned: {trouble}"
                     );
                     Err(Violation::new(call, Fault::Broken { what }))
                 }
                 RankOutcome::Result(_) | RankOutcome::Lost => {
-                    let rule = format!("on rank {other}, as its call told it: {trouble}");
+                    let rule = format!("on rank {other}, whose call returned: {trouble}");
                     Err(Violation::new(call, Fault::Accepted { rule }))
                 }
             };
@@ -392,8 +393,8 @@ fn others_are_told<T>(
 /// More than any program here makes: three for each token are the most of the variants.
 const MOST_CALLS: usize = 40;
 
-/// If a rank is lost on the way, at whichever call, each of the others ends with the error that its call gave it, and with no
-/// loss.
+/// If a rank is lost on the way, at whichever call, each of the others ends with the error that its own call returned,
+/// and without a loss.
 #[law("collectives/lost-rank-is-told", see = "collectives#refusal", about = Refusal, points = 2,
     formula = "q gone after k calls  ⇒  error(r) = that of call k + 1,  r ≠ q")]
 fn lost_rank_is_told(collectives: &Ranks, _: &Run) -> Verdict {
@@ -408,7 +409,7 @@ fn lost_rank_is_told(collectives: &Ranks, _: &Run) -> Verdict {
     Ok(None)
 }
 
-/// If a rank is lost on the way, each of the others ends with the error that its call gave it, and with no sum.
+/// If a rank is lost on the way, each of the others ends with the error that its own call returned, and without a sum.
 #[law("collectives/sum-needs-all-ranks", see = "collectives#refusal", about = Refusal, points = 1,
     formula = "q gone after k calls  ⇒  error(r) = that of call k + 1,  r ≠ q")]
 fn sum_needs_all_ranks(collectives: &Ranks, _: &Run) -> Verdict {
@@ -435,12 +436,12 @@ fn hands_at_most<T>(
 ) -> Step {
     let largest = world.handed.iter().copied().max().unwrap_or(0);
     holds(call, largest <= most, || {
-        format!("a rank hands {largest} values to the others, at most {most} are needed: {why}; each rank: {}", List(&world.handed))
+        format!("a rank sends {largest} values to the others, but at most {most} are needed: {why}; each rank: {}", List(&world.handed))
     })
     .map_err(|violation| violation.on(case))
 }
 
-/// What a rank hands to the others does not grow with the vocabulary: at most four numbers a token.
+/// What a rank sends to the others does not grow with the vocabulary: at most four numbers per token.
 #[law("collectives/logits-stay", see = "collectives#costs", about = Exchange, points = 2,
     formula = "values handed ≤ 4t,  v = 24, t = 3")]
 fn logits_stay(collectives: &Ranks, _: &Run) -> Verdict {
@@ -448,11 +449,11 @@ fn logits_stay(collectives: &Ranks, _: &Run) -> Verdict {
     let logits = (0..72).map(|i| (i * 5 % 13) as f32 * 0.25).collect();
     let case = EntropyCase { world_size, vocab_size, logits, targets: vec![4, 23, 0], lost: None };
     let world = results("entropy", &case, world_size, || collectives.entropy(&case))?;
-    hands_at_most("entropy", &case, &world, 12, "4 a token, of 12 logits")?;
+    hands_at_most("entropy", &case, &world, 12, "4 per token, of 12 logits")?;
     Ok(None)
 }
 
-/// A rank hands over the sum of its blocks, and not the blocks.
+/// A rank sends the sum of its blocks, not the blocks themselves.
 #[law("collectives/one-sum-a-rank", see = "collectives#order", about = Exchange, points = 1,
     formula = "values handed ≤ length of a block")]
 fn one_sum_a_rank(collectives: &Ranks, _: &Run) -> Verdict {
@@ -466,7 +467,8 @@ fn one_sum_a_rank(collectives: &Ranks, _: &Run) -> Verdict {
 
 // --- the gradient -----------------------------------------------------------------------------
 
-/// Where all logits are alike, the gradient is 1/v on every rank, less 1 for the target on its owner.
+/// With t tokens whose logits are all equal, the gradient is 1/(t·v) on every rank, less 1/t for the target on its
+/// owner.
 #[law("collectives/gradient-of-uniform", see = "collectives#gradient", about = Gradient, points = 2,
     formula = "l = c  ⇒  dl(j) = (1/v − [j = target]) / t",
     stays = "The gradient can be written down by hand here.")]
@@ -499,17 +501,17 @@ fn gradient_sums_to_zero(collectives: &Ranks, run: &Run) -> Verdict {
         let ranks = entropy(collectives, &case)?;
         let got = sum(side_by_side(&case, &ranks).iter().map(|&value| f64::from(value)).collect());
         let off = sum(gradient_off(&whole(&case), &passes(&case), 1.0));
-        let why = "the sum of what the values themselves may be off";
+        let why = "the sum of how far the values themselves may be off";
         within_f64("entropy", &[3], &got, &[0.0; 3], |token| off[token], why)
             .map_err(|violation| violation.on(&case))?;
     }
     Ok(None)
 }
 
-/// The gradients of all ranks, side by side, are that of one rank with everything: each is the owner's alone.
+/// Side by side, the gradients of all ranks are that of one rank with everything: each rank has only its own part.
 #[law("collectives/gradient-any-number-of-ranks", see = "collectives#gradient", about = Gradient, points = 2,
     formula = "[dl(0) dl(1) … dl(w − 1)] = dl,  w = 2, 3, 4, 12",
-    stays = "A law without an oracle: what is one rank's does not change when ranks are more.")]
+    stays = "A law without an oracle: what one rank owns does not change when there are more ranks.")]
 fn gradient_any_number_of_ranks(collectives: &Ranks, _: &Run) -> Verdict {
     let one = witness(1);
     let alone = side_by_side(&one, &entropy(collectives, &one)?);
@@ -557,7 +559,11 @@ fn are_sums(case: &SumCase, ranks: &[Vec<f32>], expected: &[f32], why: &str) -> 
             values.iter().map(|x| *x == 0.0 && x.is_sign_negative()).collect()
         };
         holds("tree_sum", signs(&got) == signs(&expected), || {
-            format!("a zero has another sign: {}, expected: {}; {why}", List(&got), List(&expected))
+            format!(
+                "a zero has the wrong sign: {}, expected: {}; {why}",
+                List(&got),
+                List(&expected)
+            )
         })
     };
     judge().map_err(|violation| violation.on(case))
@@ -591,7 +597,7 @@ fn blocks(world_size: usize) -> SumCase {
     SumCase { world_size, blocks: 8, len: 3, values: values.concat(), lost: None }
 }
 
-/// Each block is added once, whoever has it: sums of small whole numbers are exact.
+/// Each block is added exactly once, whichever rank has it: sums of small whole numbers are exact.
 #[law("collectives/sum-of-all-blocks", see = "collectives#order", about = Statistics, points = 1,
     formula = "sum = Σ blocks,  exactly")]
 fn sum_of_all_blocks(collectives: &Ranks, _: &Run) -> Verdict {
@@ -608,7 +614,7 @@ fn sum_of_all_blocks(collectives: &Ranks, _: &Run) -> Verdict {
     Ok(None)
 }
 
-/// The sum has the bits of one rank with all blocks, however many ranks share them.
+/// The sum is bit for bit that of one rank with all blocks, however many ranks share them.
 #[law("collectives/bits-of-one-rank", see = "collectives#order", about = Order, points = 2,
     formula = "sum(w) = sum(1), bit for bit,  w = 2, 4, 8")]
 fn bits_of_one_rank(collectives: &Ranks, _: &Run) -> Verdict {
@@ -638,7 +644,7 @@ fn same_sum_on_all_ranks(collectives: &Ranks, _: &Run) -> Verdict {
     Ok(None)
 }
 
-/// Halves are summed by themselves and then added. Another order has other bits.
+/// The halves are summed by themselves and then added to each other: another order gives other bits.
 #[law("collectives/order-of-the-tree", see = "collectives#order", about = Order, points = 2,
     formula = "sum(b) = sum(b[.. m/2]) + sum(b[m/2 ..]),  in f32",
     stays = "Four numbers, by hand: each order has another result.")]
@@ -653,7 +659,7 @@ fn order_of_the_tree(collectives: &Ranks, _: &Run) -> Verdict {
     Ok(None)
 }
 
-/// For any blocks on any number of ranks, the sum has the bits of the tree.
+/// For any blocks on any number of ranks, the sum is bit for bit that of the tree.
 #[law("collectives/sum-any-blocks", see = "collectives#order", about = Order, points = 2,
     formula = "sum = tree(blocks), bit for bit", stays = NET)]
 fn sum_any_blocks(collectives: &Ranks, run: &Run) -> Verdict {

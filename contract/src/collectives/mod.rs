@@ -29,6 +29,5 @@ use crate::component::component;
 component!(Collectives {
     slug: "collectives",
     name: "Collectives",
-    title: "Collectives",
-    about: "let ranks that each hold a part compute what one rank with all of it would"
+    title: "Collectives"
 });

@@ -34,10 +34,10 @@ bugs! {
 
 // --- calls ---
 
-/// shares the targets' logits on the ranks that have one, and not on the others
+/// shares the targets' logits only on the ranks that have one
 ///
-/// "Nothing to add, nothing to say." The others wait for ever, on the first batch whose targets are not spread over all ranks.
-/// A cluster stands still without an error.
+/// "Nothing to add, nothing to say." The others wait forever on the first batch whose targets are not spread over all
+/// ranks, and the cluster hangs without an error.
 #[bug("collectives/call-under-a-condition", named_by = "collectives/everyone-comes")]
 impl CollectiveLoops for CallUnderACondition {
     fn share_targets(&self, shard: &Shard, targets: &mut [f32]) -> Result<(), Trouble> {
@@ -50,7 +50,7 @@ impl CollectiveLoops for CallUnderACondition {
 
 /// returns at once on a rank that has none of the targets
 ///
-/// An early return that saves work. Its gradient is wrong too: this rank's ids have probabilities.
+/// The early return saves work, but its gradient is wrong too, because this rank's ids have probabilities.
 #[bug("collectives/returns-before-the-others", named_by = "collectives/everyone-comes")]
 impl CollectiveLoops for ReturnsBeforeTheOthers {
     fn entropy(&self, shard: &Shard) -> Result<Entropy, RankError> {
@@ -61,10 +61,9 @@ impl CollectiveLoops for ReturnsBeforeTheOthers {
     }
 }
 
-/// shares a list of the targets that are its own, as long as there are
+/// shares a list of only its own targets, whose length differs between ranks
 ///
-/// The list was filtered first. Its length is another one on each rank; a library that does not look adds up numbers of
-/// different tokens.
+/// The list was filtered first. A library that does not check its length adds up numbers of different tokens.
 #[bug("collectives/own-targets-alone-shared", named_by = "collectives/everyone-comes")]
 impl CollectiveLoops for OwnTargetsAloneShared {
     fn share_targets(&self, shard: &Shard, targets: &mut [f32]) -> Result<(), Trouble> {
@@ -77,9 +76,9 @@ impl CollectiveLoops for OwnTargetsAloneShared {
     }
 }
 
-/// makes its calls in another order on rank 0
+/// makes its calls in a different order on rank 0
 ///
-/// Rank 0 writes the log, and reads the largest logit for it once more before the sums.
+/// Rank 0 writes the log, and for it reads the largest logit once more before the sums.
 #[bug("collectives/another-order-on-rank-0", named_by = "collectives/everyone-comes")]
 impl CollectiveLoops for AnotherOrderOnRank0 {
     fn share_total(&self, shard: &Shard, totals: &mut [f32]) -> Result<(), Trouble> {
@@ -92,9 +91,9 @@ impl CollectiveLoops for AnotherOrderOnRank0 {
 
 // --- sums ---
 
-/// forgets to share the sums of exponentials: each rank has a softmax of its own
+/// forgets to share the sums of exponentials, so that each rank has its own softmax
 ///
-/// All shapes are right, and every loss is too small by what the other ranks have.
+/// All shapes are right, but every loss is too small by what the other ranks have.
 #[bug("collectives/total-not-shared", named_by = "collectives/any-number-of-ranks")]
 impl CollectiveLoops for TotalNotShared {
     fn share_total(&self, _: &Shard, _: &mut [f32]) -> Result<(), Trouble> {
@@ -102,7 +101,7 @@ impl CollectiveLoops for TotalNotShared {
     }
 }
 
-/// forgets to share the targets' logits: they are 0 on all ranks but their owner
+/// forgets to share the targets' logits, which are then 0 on all ranks except their owner
 ///
 /// Rank 0 prints the loss, and it looks nearly right.
 #[bug("collectives/target-not-shared", named_by = "collectives/same-loss-on-all-ranks")]
@@ -112,9 +111,9 @@ impl CollectiveLoops for TargetNotShared {
     }
 }
 
-/// takes the mean of the ranks' sums of exponentials, not their sum
+/// averages the ranks' sums of exponentials instead of adding them
 ///
-/// The all-reduce of the data-parallel gradients was copied, and that one divides by the number of ranks. The loss is too small
+/// The all-reduce was copied from the data-parallel gradients, which divides by the number of ranks. The loss is too small
 /// by ln w.
 #[bug("collectives/mean-for-sum", named_by = "collectives/any-number-of-ranks")]
 impl CollectiveLoops for MeanForSum {
@@ -125,9 +124,9 @@ impl CollectiveLoops for MeanForSum {
     }
 }
 
-/// takes the mean of what the ranks say of a target's logit, of which all but one are 0
+/// averages what the ranks report for a target's logit, of which all but one are 0
 ///
-/// The same helper for all exchanges, and it averages.
+/// One helper that averages serves all exchanges.
 #[bug("collectives/target-by-mean", named_by = "collectives/any-number-of-ranks")]
 impl CollectiveLoops for TargetByMean {
     fn share_targets(&self, shard: &Shard, targets: &mut [f32]) -> Result<(), Trouble> {
@@ -137,9 +136,9 @@ impl CollectiveLoops for TargetByMean {
     }
 }
 
-/// takes the largest of what the ranks say of a target's logit: a negative one becomes 0
+/// takes the maximum of what the ranks report for a target's logit, so that a negative one becomes 0
 ///
-/// One all-reduce for the largest logit and the target. Who does not have it says 0, and 0 is not small.
+/// One all-reduce serves both the largest logit and the target. A rank without the target reports 0, and 0 is not small.
 #[bug("collectives/target-by-largest", named_by = "collectives/any-number-of-ranks")]
 impl CollectiveLoops for TargetByLargest {
     fn share_targets(&self, shard: &Shard, targets: &mut [f32]) -> Result<(), Trouble> {
@@ -149,7 +148,7 @@ impl CollectiveLoops for TargetByLargest {
 
 /// adds up the losses of all ranks, though each is already the whole
 ///
-/// A loss is all-reduced before it is printed, as everybody does with data-parallel ranks. It is w times too large.
+/// A loss is all-reduced before printing, as is usual for data-parallel ranks. It is w times too large.
 #[bug("collectives/loss-counted-by-every-rank", named_by = "collectives/any-number-of-ranks")]
 impl CollectiveLoops for LossCountedByEveryRank {
     fn finish(&self, shard: &Shard, result: Entropy) -> Result<Entropy, RankError> {
@@ -159,10 +158,10 @@ impl CollectiveLoops for LossCountedByEveryRank {
     }
 }
 
-/// takes another token's target on each rank, as if each had a batch of its own
+/// uses a different token's target on each rank, as if each had its own batch
 ///
-/// The data loader was seeded with the rank. That is right for data-parallel ranks; those that share a table must read the same
-/// batch.
+/// The data loader was seeded with the rank, which is right for data-parallel ranks. Ranks that share a table must read the
+/// same batch.
 #[bug("collectives/ranks-read-different-tokens", named_by = "collectives/any-number-of-ranks")]
 impl CollectiveLoops for RanksReadDifferentTokens {
     fn target(&self, shard: &Shard, place: usize) -> usize {
@@ -170,9 +169,9 @@ impl CollectiveLoops for RanksReadDifferentTokens {
     }
 }
 
-/// gives the sum of the losses of all tokens, not their mean
+/// returns the sum of all tokens' losses instead of their mean
 ///
-/// The mean was left to the caller, who took it for one.
+/// The mean was left to the caller, who assumed it was already one.
 #[bug("collectives/sum-over-tokens", named_by = "collectives/mean-over-tokens")]
 impl CollectiveLoops for SumOverTokens {
     fn mean(&self, _: &Shard, losses: &[f64]) -> f64 {
@@ -180,7 +179,7 @@ impl CollectiveLoops for SumOverTokens {
     }
 }
 
-/// divides the loss by the number of targets that the rank has, and at least by 1
+/// divides the loss by the number of targets on its own rank, at least 1
 ///
 /// Each rank counts what its mask lets pass.
 #[bug("collectives/divided-by-own-targets", named_by = "collectives/mean-over-tokens")]
@@ -193,9 +192,9 @@ impl CollectiveLoops for DividedByOwnTargets {
 
 // --- owners ---
 
-/// takes an id for a column: the rank's first id is not subtracted
+/// uses an id as a column without subtracting the rank's first id
 ///
-/// On rank 0 both are the same, and the test ran on rank 0.
+/// On rank 0 both are the same, and that is where the test ran.
 #[bug("collectives/offset-forgotten", named_by = "collectives/one-owner")]
 impl CollectiveLoops for OffsetForgotten {
     fn column(&self, shard: &Shard, id: usize) -> Option<usize> {
@@ -203,9 +202,9 @@ impl CollectiveLoops for OffsetForgotten {
     }
 }
 
-/// takes the id behind its last one for its own, with the last one's logit
+/// treats the id after its last one as its own, with the last one's logit
 ///
-/// `<=` for `<`, and a clamp that keeps the column inside. Ids at the edge have two owners.
+/// `<=` was written for `<`, and a clamp keeps the column inside. Ids at the edge have two owners.
 #[bug("collectives/end-included", named_by = "collectives/one-owner")]
 impl CollectiveLoops for EndIncluded {
     fn column(&self, shard: &Shard, id: usize) -> Option<usize> {
@@ -215,9 +214,9 @@ impl CollectiveLoops for EndIncluded {
     }
 }
 
-/// does not take its first id for its own
+/// does not treat its first id as its own
 ///
-/// `>` for `>=`. One id of each rank has no owner, and its logit is 0.
+/// `>` was written for `>=`, so one id per rank has no owner, and its logit is 0.
 #[bug("collectives/first-id-left-out", named_by = "collectives/one-owner")]
 impl CollectiveLoops for FirstIdLeftOut {
     fn column(&self, shard: &Shard, id: usize) -> Option<usize> {
@@ -227,7 +226,7 @@ impl CollectiveLoops for FirstIdLeftOut {
 
 /// adds the logit of its own column 0 for a target that it does not have
 ///
-/// Foreign ids are set to 0 so that the lookup is legal, and what was looked up is never set to 0 after it.
+/// Foreign ids are set to 0 so that the lookup is legal, but the result is never zeroed afterwards.
 #[bug("collectives/target-not-masked", named_by = "collectives/one-owner")]
 impl CollectiveLoops for TargetNotMasked {
     fn target_logit(&self, shard: &Shard, place: usize, column: Option<usize>) -> f32 {
@@ -235,9 +234,9 @@ impl CollectiveLoops for TargetNotMasked {
     }
 }
 
-/// multiplies what it looked up for a foreign target by 0, which for −∞ is NaN
+/// multiplies a foreign target's looked-up value by 0, which for −∞ gives NaN
 ///
-/// A mask of zeros and ones, as long as every logit is finite.
+/// A mask of zeros and ones works as long as every logit is finite.
 #[bug("collectives/target-masked-by-a-product", named_by = "collectives/foreign-logits-stay-out")]
 impl CollectiveLoops for TargetMaskedByAProduct {
     fn target_logit(&self, shard: &Shard, place: usize, column: Option<usize>) -> f32 {
@@ -248,9 +247,9 @@ impl CollectiveLoops for TargetMaskedByAProduct {
 
 // --- the largest logit ---
 
-/// subtracts the largest of its own logits: the ranks' sums are on different scales
+/// subtracts the largest of its own logits, so that the ranks' sums are on different scales
 ///
-/// The softmax of one rank was kept, and only its sum is shared. Where all ranks have the same largest logit it is right.
+/// The softmax of one rank was kept, and only its sum is shared. It is right where all ranks have the same largest logit.
 #[bug("collectives/largest-not-shared", named_by = "collectives/any-number-of-ranks")]
 impl CollectiveLoops for LargestNotShared {
     fn share_largest(&self, _: &Shard, _: &mut [f32]) -> Result<(), Trouble> {
@@ -258,9 +257,9 @@ impl CollectiveLoops for LargestNotShared {
     }
 }
 
-/// takes exponentials of the logits as they are, in f32, and shares only their sum
+/// exponentiates the raw logits in f32 and shares only their sum
 ///
-/// One call fewer. With the first logit above 88 the sum is infinite.
+/// It saves a call, but with the first logit above 88 the sum is infinite.
 #[bug("collectives/sum-before-the-shift", named_by = "collectives/largest-of-all")]
 impl CollectiveLoops for SumBeforeTheShift {
     fn largest(&self, _: &Shard, _: usize) -> f32 {
@@ -271,9 +270,9 @@ impl CollectiveLoops for SumBeforeTheShift {
     }
 }
 
-/// adds up the largest logits of all ranks and subtracts that
+/// adds up the largest logits of all ranks and subtracts the sum
 ///
-/// All-reduce sums unless it is told otherwise. The number cancels, so small logits hide it; large ones vanish.
+/// All-reduce sums by default. The number cancels, so small logits hide it, while large ones vanish.
 #[bug("collectives/largest-by-sum", named_by = "collectives/largest-of-all")]
 impl CollectiveLoops for LargestBySum {
     fn share_largest(&self, shard: &Shard, largest: &mut [f32]) -> Result<(), Trouble> {
@@ -284,9 +283,9 @@ impl CollectiveLoops for LargestBySum {
     }
 }
 
-/// subtracts one number from all tokens: the largest logit of the batch
+/// subtracts the batch's largest logit from all tokens
 ///
-/// One number travels instead of t. Tokens whose logits are small have nothing left.
+/// One number travels instead of t, but tokens with small logits have nothing left.
 #[bug("collectives/largest-of-the-batch", named_by = "collectives/largest-of-all")]
 impl CollectiveLoops for LargestOfTheBatch {
     fn share_largest(&self, shard: &Shard, largest: &mut [f32]) -> Result<(), Trouble> {
@@ -300,10 +299,10 @@ impl CollectiveLoops for LargestOfTheBatch {
     }
 }
 
-/// brings its sum to the scale of all ranks afterwards, and −∞ − (−∞) is NaN
+/// rescales its sum to all ranks' maximum afterwards, where −∞ − (−∞) is NaN
 ///
-/// Sums on each rank's own scale, brought together by exp(own − largest). That is right but for a rank that has nothing but
-/// forbidden ids.
+/// Each rank sums on its own scale, and exp(own − largest) brings the sums together. That is right except on a rank with
+/// only forbidden ids.
 #[bug("collectives/forbidden-shard-is-nan", named_by = "collectives/forbidden-shard")]
 impl CollectiveLoops for ForbiddenShardIsNan {
     fn share_total(&self, shard: &Shard, totals: &mut [f32]) -> Result<(), Trouble> {
@@ -318,7 +317,7 @@ impl CollectiveLoops for ForbiddenShardIsNan {
 
 // --- refusal ---
 
-/// accepts a target that no rank has, whose logit is 0 then
+/// accepts a target that no rank has, whose logit is then 0
 ///
 /// "It is not mine", says each rank. With one rank the lookup would have panicked.
 #[bug("collectives/bad-target-accepted", named_by = "collectives/bad-target-refused-alike")]
@@ -328,7 +327,7 @@ impl CollectiveLoops for BadTargetAccepted {
     }
 }
 
-/// refuses a bad target on the last rank alone, and the others wait for it
+/// rejects a bad target on the last rank only, while the others wait for it
 ///
 /// The last rank's range ends where the vocabulary ends, so it is the one that notices. Its error is printed once, and the
 /// other processes have to be killed.
@@ -342,10 +341,10 @@ impl CollectiveLoops for LastRankAloneRefuses {
     }
 }
 
-/// refuses a bad target on all ranks, but after a call to the others
+/// rejects a bad target on all ranks, but after a call to the others
 ///
-/// The targets are looked at where their logits are needed: behind the first exchange. All ranks have read the same targets
-/// here, so all stop there. A rank that has read another batch is still on its way to the second call.
+/// The targets are checked where their logits are needed: after the first exchange. Here all ranks have read the same
+/// targets, so all stop there. A rank with another batch is still on its way to the second call.
 #[bug("collectives/refused-after-a-call", named_by = "collectives/bad-target-refused-alike")]
 impl CollectiveLoops for RefusedAfterACall {
     fn check(&self, shard: &Shard) -> Result<(), RankError> {
@@ -354,9 +353,9 @@ impl CollectiveLoops for RefusedAfterACall {
     }
 }
 
-/// refuses a target that is not its own
+/// rejects a target that is not its own
 ///
-/// The check of a lookup in a table, copied from one rank: an id must be below the number of rows.
+/// The check was copied from a single rank's table lookup, where an id must be below the number of rows.
 #[bug("collectives/foreign-target-refused", named_by = "collectives/everyone-comes")]
 impl CollectiveLoops for ForeignTargetRefused {
     fn check(&self, shard: &Shard) -> Result<(), RankError> {
@@ -371,7 +370,7 @@ impl CollectiveLoops for ForeignTargetRefused {
     }
 }
 
-/// names the last bad target, not the first
+/// names the last bad target instead of the first
 ///
 /// The loop over the targets overwrites what it has found.
 #[bug("collectives/last-bad-target-named", named_by = "collectives/bad-target-refused-alike")]
@@ -387,7 +386,7 @@ impl CollectiveLoops for LastBadTargetNamed {
     }
 }
 
-/// names the number of its own ids as the vocabulary size
+/// reports the number of its own ids as the vocabulary size
 ///
 /// Inside the rank, that is what `logits.shape[1]` is.
 #[bug("collectives/shard-size-named", named_by = "collectives/bad-target-refused-alike")]
@@ -402,9 +401,9 @@ impl CollectiveLoops for ShardSizeNamed {
     }
 }
 
-/// accepts the target v, one behind the last id
+/// accepts the target v, one past the last id
 ///
-/// `>` for `>=`.
+/// `>` was written for `>=`.
 #[bug(
     "collectives/edge-of-the-vocabulary-accepted",
     named_by = "collectives/bad-target-refused-alike"
@@ -420,10 +419,10 @@ impl CollectiveLoops for EdgeOfTheVocabularyAccepted {
 
 // --- a rank that is lost ---
 
-/// goes on with its own sums when the call for all of them ends with an error
+/// continues with its own sums when the call for all of them fails
 ///
-/// An error of the connection was noise once, on a laptop with one rank, and `ok()` made it quiet. When a machine is lost, the
-/// others train on with a softmax of their own, and the loss looks fine.
+/// On a laptop with one rank a connection error was once noise, and `ok()` silenced it. When a machine is lost, the others
+/// train on, each with its own softmax, and the loss looks fine.
 #[bug("collectives/own-sum-on-trouble", named_by = "collectives/lost-rank-is-told")]
 impl CollectiveLoops for OwnSumOnTrouble {
     fn share_total(&self, shard: &Shard, totals: &mut [f32]) -> Result<(), Trouble> {
@@ -436,10 +435,10 @@ impl CollectiveLoops for OwnSumOnTrouble {
     }
 }
 
-/// panics when a call ends with an error
+/// panics when a call fails
 ///
-/// `unwrap`, since a call had never failed. Nobody can save a checkpoint after a panic, and its words are about a line of code,
-/// not about a rank.
+/// `unwrap` seemed safe, since no call had ever failed. After a panic no checkpoint can be saved, and the message names a
+/// line of code, not a rank.
 #[bug("collectives/panics-on-trouble", named_by = "collectives/lost-rank-is-told")]
 impl CollectiveLoops for PanicsOnTrouble {
     fn share_largest(&self, shard: &Shard, largest: &mut [f32]) -> Result<(), Trouble> {
@@ -448,9 +447,9 @@ impl CollectiveLoops for PanicsOnTrouble {
     }
 }
 
-/// gives the sum of its own blocks when the others can't be reached
+/// returns the sum of its own blocks when the others can't be reached
 ///
-/// A fallback for a world of one rank, which needs no others. It is taken in a world of eight, too, and each rank has another
+/// The fallback was meant for a world of one rank, which needs no others. In a world of eight it gives each rank another
 /// sum.
 #[bug("collectives/own-blocks-on-trouble", named_by = "collectives/sum-needs-all-ranks")]
 impl CollectiveLoops for OwnBlocksOnTrouble {
@@ -467,10 +466,10 @@ impl CollectiveLoops for OwnBlocksOnTrouble {
 
 // --- what travels ---
 
-/// gathers the logits of all ranks and computes the plain loss: right, but all logits travel
+/// gathers the logits of all ranks and computes the plain loss, which is right, but all logits travel
 ///
-/// The shortest program. With 128,256 ids, each token moves half a megabyte where 12 bytes would do, and the memory that the
-/// cut had saved is needed again.
+/// It is the shortest program. With 128,256 ids each token moves half a megabyte where 12 bytes would do, and needs the
+/// memory again that sharding had saved.
 #[bug("collectives/logits-gathered", named_by = "collectives/logits-stay")]
 impl CollectiveLoops for LogitsGathered {
     fn entropy(&self, shard: &Shard) -> Result<Entropy, RankError> {
@@ -482,9 +481,9 @@ impl CollectiveLoops for LogitsGathered {
 
 // --- the gradient ---
 
-/// adds up the gradients of all ranks' logits, which are of different ids
+/// adds up the gradients of all ranks' logits, which belong to different ids
 ///
-/// "Gradients are all-reduced": those of weights that all ranks have. A shard's gradient is its owner's alone.
+/// "Gradients are all-reduced" holds for weights that all ranks have. A shard's gradient belongs to its owner alone.
 #[bug("collectives/gradient-all-reduced", named_by = "collectives/gradient-any-number-of-ranks")]
 impl CollectiveLoops for GradientAllReduced {
     fn finish(&self, shard: &Shard, mut result: Entropy) -> Result<Entropy, RankError> {
@@ -495,7 +494,7 @@ impl CollectiveLoops for GradientAllReduced {
 
 /// multiplies the gradient by the number of ranks
 ///
-/// A tape that takes the gradient of an all-reduce for an all-reduce: each rank's 1 of the loss is added up w times.
+/// The tape uses an all-reduce as the gradient of an all-reduce, so each rank's 1 of the loss is added up w times.
 #[bug("collectives/gradient-times-ranks", named_by = "collectives/gradient-of-uniform")]
 impl CollectiveLoops for GradientTimesRanks {
     fn share(&self, shard: &Shard) -> f64 {
@@ -505,7 +504,7 @@ impl CollectiveLoops for GradientTimesRanks {
 
 /// divides the gradient by the number of ranks
 ///
-/// The mean of data-parallel training, for ranks that share one batch.
+/// The mean of data-parallel training was applied to ranks that share one batch.
 #[bug("collectives/gradient-over-ranks", named_by = "collectives/gradient-of-uniform")]
 impl CollectiveLoops for GradientOverRanks {
     fn share(&self, shard: &Shard) -> f64 {
@@ -515,7 +514,7 @@ impl CollectiveLoops for GradientOverRanks {
 
 /// does not divide the gradient by the number of tokens
 ///
-/// The mean is taken of the loss alone.
+/// Only the loss takes the mean.
 #[bug("collectives/gradient-not-divided", named_by = "collectives/gradient-of-uniform")]
 impl CollectiveLoops for GradientNotDivided {
     fn share(&self, _: &Shard) -> f64 {
@@ -523,9 +522,9 @@ impl CollectiveLoops for GradientNotDivided {
     }
 }
 
-/// divides by its own sum of exponentials in the gradient, and by that of all ranks in the loss
+/// divides by its own sum of exponentials in the gradient, but by all ranks' in the loss
 ///
-/// The buffer that was all-reduced is not the one that was kept for the way back.
+/// The buffer that was all-reduced is not the one kept for the backward pass.
 #[bug("collectives/local-softmax-in-the-gradient", named_by = "collectives/gradient-of-uniform")]
 impl CollectiveLoops for LocalSoftmaxInTheGradient {
     fn probability(&self, exp: f64, known: &Known) -> f64 {
@@ -533,9 +532,9 @@ impl CollectiveLoops for LocalSoftmaxInTheGradient {
     }
 }
 
-/// subtracts 1 on every rank: in the target's column, or in column 0 where it has none
+/// subtracts 1 on every rank: in the target's column, or in column 0 if it has none
 ///
-/// Foreign targets were set to column 0 for the lookup, and the same columns serve for the gradient.
+/// Foreign targets were set to column 0 for the lookup, and the gradient uses the same columns.
 #[bug("collectives/one-subtracted-on-every-rank", named_by = "collectives/gradient-of-uniform")]
 impl CollectiveLoops for OneSubtractedOnEveryRank {
     fn is_hot(&self, shard: &Shard, column: usize, target: usize) -> bool {
@@ -543,9 +542,9 @@ impl CollectiveLoops for OneSubtractedOnEveryRank {
     }
 }
 
-/// subtracts 1 nowhere: the gradient is the softmax
+/// never subtracts the 1, so that the gradient is just the softmax
 ///
-/// The one-hot part was to be added by whoever owns the target, and nobody does.
+/// The one-hot part was left to the target's owner, and no rank adds it.
 #[bug("collectives/one-not-subtracted", named_by = "collectives/gradient-sums-to-zero")]
 impl CollectiveLoops for OneNotSubtracted {
     fn is_hot(&self, _: &Shard, _: usize, _: usize) -> bool {
@@ -553,9 +552,9 @@ impl CollectiveLoops for OneNotSubtracted {
     }
 }
 
-/// subtracts 1 in the column that has the target's id for its number
+/// subtracts 1 in the column whose number is the target's id
 ///
-/// In the gradient the rank's first id was forgotten; in the loss it was not.
+/// The gradient forgot the rank's first id, although the loss had subtracted it.
 #[bug("collectives/one-at-the-id", named_by = "collectives/gradient-of-uniform")]
 impl CollectiveLoops for OneAtTheId {
     fn is_hot(&self, _: &Shard, column: usize, target: usize) -> bool {
@@ -565,9 +564,9 @@ impl CollectiveLoops for OneAtTheId {
 
 // --- the order of sums ---
 
-/// lets the engine add up the ranks' sums, in whatever order it has
+/// lets the engine add up the ranks' sums in whatever order it has
 ///
-/// `all_reduce_sum` is right up to roundings. The same training gives other bits on another number of ranks.
+/// `all_reduce_sum` is right up to rounding, but the same training gives other bits on another number of ranks.
 #[bug("collectives/sum-by-the-engine", named_by = "collectives/bits-of-one-rank")]
 impl CollectiveLoops for SumByTheEngine {
     fn tree_sum(
@@ -582,9 +581,9 @@ impl CollectiveLoops for SumByTheEngine {
     }
 }
 
-/// adds its own blocks one after the other, and the ranks' sums as a tree
+/// adds its own blocks one after the other, but the ranks' sums as a tree
 ///
-/// A loop for one's own, a tree for the others. On as many ranks as blocks it is right.
+/// It has a loop for its own and a tree for the others, which is right on as many ranks as blocks.
 #[bug("collectives/blocks-from-the-left", named_by = "collectives/order-of-the-tree")]
 impl CollectiveLoops for BlocksFromTheLeft {
     fn own_sum(&self, blocks: &[f32], len: usize) -> Vec<f32> {
@@ -592,9 +591,9 @@ impl CollectiveLoops for BlocksFromTheLeft {
     }
 }
 
-/// adds the ranks' sums one after the other, and its own blocks as a tree
+/// adds the ranks' sums one after the other, but its own blocks as a tree
 ///
-/// In the order of the ranks, so it is a fixed order; but another number of ranks has another one.
+/// The order of the ranks is a fixed order, but another number of ranks has another one.
 #[bug("collectives/ranks-from-the-left", named_by = "collectives/bits-of-one-rank")]
 impl CollectiveLoops for RanksFromTheLeft {
     fn sum_of_ranks(&self, sums: &[f32], len: usize, _: usize) -> Vec<f32> {
@@ -602,9 +601,10 @@ impl CollectiveLoops for RanksFromTheLeft {
     }
 }
 
-/// begins with its own sum and adds those of the others to it
+/// starts with its own sum and adds those of the others to it
 ///
-/// What is there already needs no waiting. Each rank adds in an order of its own, and weights that must be equal drift apart.
+/// What is already there needs no waiting. But each rank adds in a different order, and weights that must be equal drift
+/// apart.
 #[bug("collectives/own-sum-first", named_by = "collectives/same-sum-on-all-ranks")]
 impl CollectiveLoops for OwnSumFirst {
     fn sum_of_ranks(&self, sums: &[f32], len: usize, rank: usize) -> Vec<f32> {
@@ -614,10 +614,10 @@ impl CollectiveLoops for OwnSumFirst {
     }
 }
 
-/// begins each sum at 0
+/// starts each sum at 0
 ///
-/// An accumulator that is cleared first. 0 + (−0) is 0: equal as a number, and other bits. A checksum of two checkpoints
-/// differs, and nobody finds a weight that does.
+/// The accumulator is cleared first, and 0 + (−0) is 0: equal as a number, but with other bits. The checksums of two
+/// checkpoints differ, although no weight seems to.
 #[bug("collectives/sign-of-zero-lost", named_by = "collectives/sum-any-blocks")]
 impl CollectiveLoops for SignOfZeroLost {
     fn own_sum(&self, blocks: &[f32], len: usize) -> Vec<f32> {
@@ -625,9 +625,9 @@ impl CollectiveLoops for SignOfZeroLost {
     }
 }
 
-/// adds block i and block i + m/2 first, then goes on with half as many
+/// adds block i and block i + m/2 first, then continues with half as many
 ///
-/// A fold of the upper half onto the lower one is a tree too, of other pairs. Here a rank's blocks are no part of it.
+/// Folding the upper half onto the lower is a tree too, but of other pairs, and a rank's blocks are no part of it.
 #[bug("collectives/halves-are-interleaved", named_by = "collectives/order-of-the-tree")]
 impl CollectiveLoops for HalvesAreInterleaved {
     fn own_sum(&self, blocks: &[f32], len: usize) -> Vec<f32> {
@@ -638,9 +638,9 @@ impl CollectiveLoops for HalvesAreInterleaved {
     }
 }
 
-/// adds up in f64 and rounds once: nearer to the truth, and other bits than were asked for
+/// adds up in f64 and rounds once, which is more exact but gives other bits than were asked for
 ///
-/// More exact is not the same. Whoever compares bits needs the roundings of the order that was agreed on.
+/// More exact is not the same: comparing bits requires the roundings of the agreed order.
 #[bug("collectives/sum-in-f64", named_by = "collectives/order-of-the-tree")]
 impl CollectiveLoops for SumInF64 {
     fn own_sum(&self, blocks: &[f32], len: usize) -> Vec<f32> {
@@ -651,7 +651,7 @@ impl CollectiveLoops for SumInF64 {
     }
 }
 
-/// gathers the blocks of all ranks and adds them up: right, but all blocks travel
+/// gathers the blocks of all ranks and adds them up, which is right, but all blocks travel
 ///
 /// Every rank then has everything, m/w times as much as needed.
 #[bug("collectives/blocks-gathered", named_by = "collectives/one-sum-a-rank")]
@@ -666,9 +666,9 @@ impl CollectiveLoops for BlocksGathered {
     }
 }
 
-/// adds its own sum to what it has gathered, where it is already
+/// adds its own sum to the gathered ones, which already include it
 ///
-/// In a ring one's own part is not among those that come. Here it is.
+/// In a ring, a rank's own part is not among those that arrive. Here it is.
 #[bug("collectives/own-block-counted-twice", named_by = "collectives/sum-of-all-blocks")]
 impl CollectiveLoops for OwnBlockCountedTwice {
     fn sum_of_ranks(&self, sums: &[f32], len: usize, rank: usize) -> Vec<f32> {
@@ -678,7 +678,7 @@ impl CollectiveLoops for OwnBlockCountedTwice {
 
 /// divides the sum by the number of ranks
 ///
-/// Gradients are averaged, so the helper divides. The number of blocks is not that of ranks.
+/// Gradients are averaged, so the helper divides. But the number of blocks is not that of the ranks.
 #[bug("collectives/sum-is-a-mean", named_by = "collectives/sum-of-all-blocks")]
 impl CollectiveLoops for SumIsAMean {
     fn sum_of_ranks(&self, sums: &[f32], len: usize, _: usize) -> Vec<f32> {
@@ -687,7 +687,7 @@ impl CollectiveLoops for SumIsAMean {
     }
 }
 
-/// gives the sum on rank 0, and on the others their own
+/// returns the sum on rank 0, and their own on the others
 ///
 /// A reduce is no all-reduce.
 #[bug("collectives/rank-0-alone-has-the-sum", named_by = "collectives/same-sum-on-all-ranks")]

@@ -195,7 +195,8 @@ fn told((v, e): (usize, usize), init: NormalInit) -> String {
 
 const STANDARD: NormalInit = NormalInit { mean: 0.0, std: 1.0, seed: 42 };
 
-/// A table of fewer than 16 values starts with PyTorch's normal numbers: in double precision, two values for each two draws.
+/// A table of fewer than 16 values starts with PyTorch's normal numbers: in double precision, two values from every two
+/// draws.
 #[law("embedding/initial-normal-short", see = "embedding#initial-values", about = Seed, points = 1,
     formula = "z = √(−2 ln(1 − u₂))·(cos 2πu₁, sin 2πu₁),  u ∈ 53 bits")]
 fn initial_short(embedding: &Embedding, _: &Run) -> Verdict {
@@ -206,8 +207,8 @@ fn initial_short(embedding: &Embedding, _: &Run) -> Verdict {
     Ok(None)
 }
 
-/// A table of 16 values or more is filled with uniform numbers first, which then become normal ones in blocks of 16, value j
-/// with value j + 8.
+/// A table of 16 values or more is filled with uniform numbers first, which then become normal ones in blocks of 16,
+/// value j paired with value j + 8.
 #[law("embedding/initial-normal-long", see = "embedding#initial-values", about = Seed, points = 1,
     formula = "(z_j, z_{j+8}) = √(−2 ln(1 − u_j))·(cos 2πu_{j+8}, sin 2πu_{j+8})")]
 fn initial_long(embedding: &Embedding, _: &Run) -> Verdict {
@@ -217,7 +218,7 @@ fn initial_long(embedding: &Embedding, _: &Run) -> Verdict {
     Ok(None)
 }
 
-/// If the number of values is no multiple of 16, the LAST 16 are drawn anew.
+/// If the number of values is not a multiple of 16, the LAST 16 are drawn again.
 #[law("embedding/initial-normal-tail", see = "embedding#initial-values", about = Seed, points = 1,
     formula = "n mod 16 ≠ 0  ⇒  z_{n−16} … z_{n−1} come from 16 fresh draws")]
 fn initial_tail(embedding: &Embedding, _: &Run) -> Verdict {
@@ -239,7 +240,7 @@ fn initial_mean_and_std(embedding: &Embedding, _: &Run) -> Verdict {
     Ok(None)
 }
 
-/// The seed decides the numbers. Its low 32 bits count.
+/// The seed decides the numbers, and only its low 32 bits count.
 #[law("embedding/initial-seed", see = "embedding#initial-values", about = Seed, points = 1,
     formula = "T(seed) = T(seed mod 2³²);  other low bits give another T")]
 fn initial_seed(embedding: &Embedding, _: &Run) -> Verdict {
@@ -259,7 +260,7 @@ fn initial_any_table(embedding: &Embedding, run: &Run) -> Verdict {
     judge_graded_cases(embedding, run, "initial_table")
 }
 
-/// Drawn again, with other tables drawn between, the table is the same.
+/// A table that is drawn again, after others, is the same.
 #[law("embedding/initial-repeats", see = "embedding#initial-values", about = Seed, points = 1,
     formula = "T(seed), then T(seed'), then T(seed): the first equals the last",
     stays = "A generator that goes on breaks other checks as well, but as a wrong number; here it has its name.")]
@@ -296,10 +297,10 @@ fn rows_of_the_table(embedding: &Embedding, _: &Run) -> Verdict {
     Ok(None)
 }
 
-/// The ids 0 and v − 1 are ids like all others.
+/// The ids 0 and v − 1 are ids like any other.
 #[law("embedding/first-and-last-id", see = "embedding#lookup", about = Lookup, points = 1,
     formula = "E(0) = T[0],  E(v − 1) = T[v − 1]",
-    stays = "The two ends are where off-by-one shows; random ids rarely stand there.")]
+    stays = "The two ends are where off-by-one shows; random ids rarely hit them.")]
 fn first_and_last_id(embedding: &Embedding, _: &Run) -> Verdict {
     for (v, e) in menu::EMBEDDING {
         for ids in [vec![0], vec![v - 1], vec![v - 1, 0], vec![1, 0, v - 2, v - 1]] {
@@ -327,7 +328,7 @@ fn special_values(embedding: &Embedding, _: &Run) -> Verdict {
     Ok(None)
 }
 
-/// The ids are only read.
+/// The ids are only read, and never changed.
 #[law("embedding/ids-kept", see = "embedding#lookup", about = State, points = 1,
     formula = "I after = I before",
     stays = "It says what is wrong: the ids, and not the rows.")]
@@ -401,10 +402,10 @@ fn refused(embedding: &Embedding, manner: Manner, case: &LookupCase, id: usize) 
         .map_err(|violation| violation.on(format!("{}\n{case}", manner.words()).trim_start()))
 }
 
-/// An id that is not below v is refused, wherever it stands. The first such id is v.
+/// Every id from v on is refused, wherever it appears in the batch.
 #[law("embedding/id-refused", see = "embedding#ids", about = Refusal, points = 2,
     formula = "∃ i, j: I[i, j] ≥ v  ⇒  no result",
-    stays = "The plain rule. Which words a refusal needs is another one's.")]
+    stays = "The plain rule. Which words a refusal needs is another law.")]
 fn id_refused(embedding: &Embedding, _: &Run) -> Verdict {
     for (v, e) in menu::EMBEDDING {
         for t in 0..6 {
@@ -421,7 +422,7 @@ fn id_refused(embedding: &Embedding, _: &Run) -> Verdict {
 pub(crate) const HUGE: [usize; 6] =
     [(1 << 8) + 3, (1 << 16) + 3, (1 << 32) + 3, 1 << 63, usize::MAX, usize::MAX - 2];
 
-/// An id is not cut to fewer bits, and never negative: huge ids are refused too.
+/// An id is never cut to fewer bits or read as negative: huge ids are refused too.
 #[law("embedding/huge-id-refused", see = "embedding#ids", about = Refusal, points = 1,
     formula = "I[i, j] ∈ {2⁸ + 3, 2¹⁶ + 3, 2³² + 3, 2⁶³, 2⁶⁴ − 1}  ⇒  no result",
     stays = "It says why: cut to 32 bits, 2³² + 3 is 3.")]
@@ -434,7 +435,7 @@ fn huge_id_refused(embedding: &Embedding, _: &Run) -> Verdict {
     Ok(None)
 }
 
-/// The words of the refusal name the first bad id, its place in the batch, and the vocabulary size.
+/// The refusal names the first bad id, its place in the batch, and the vocabulary size.
 #[law("embedding/refusal-names-id", see = "embedding#ids", about = Refusal, points = 1,
     formula = "I[2, 3] = 977 ≥ v = 12  ⇒  \"… 977 … [2, 3] … 12 …\"")]
 fn refusal_names_id(embedding: &Embedding, run: &Run) -> Verdict {
@@ -580,7 +581,7 @@ fn gradient_not_of_table(embedding: &Embedding, _: &Run) -> Verdict {
     Ok(None)
 }
 
-/// A token that comes 3000 times adds 3000 times: the sum is kept in f32 or better.
+/// A token that occurs 3000 times is counted 3000 times: the sum is kept in f32 or better.
 #[law("embedding/gradient-of-a-frequent-token", see = "embedding#gradient", about = Precision, points = 1,
     formula = "dE = 1, k looked up 3000 times  ⇒  dT[k] = 3000")]
 fn gradient_of_a_frequent_token(embedding: &Embedding, _: &Run) -> Verdict {

@@ -28,6 +28,5 @@ use crate::component::component;
 component!(VocabEmbedding {
     slug: "embedding",
     name: "VocabEmbedding",
-    title: "VocabEmbedding",
-    about: "turns token ids into rows of a table"
+    title: "VocabEmbedding"
 });

@@ -52,9 +52,9 @@ struct GoesOn {
     calls: AtomicU64,
 }
 
-/// seeds the generator once and goes on with it in the next table
+/// seeds the generator once and keeps drawing from it for the next table
 ///
-/// A generator that the whole program shares. The first table of the day is right.
+/// The whole program shares a generator, so only the first table of the day is right.
 #[bug("embedding/generator-goes-on", named_by = "embedding/initial-repeats", of = GoesOn::default())]
 impl LookupLoops for GoesOn {
     fn table(&self, v: usize, e: usize, init: NormalInit) -> Vec<f32> {
@@ -67,9 +67,9 @@ impl LookupLoops for GoesOn {
 #[derive(Default)]
 struct GradientNotCleared(RefCell<Vec<f64>>);
 
-/// goes on with the gradient of the last call
+/// continues with the gradient of the last call
 ///
-/// A table is large, so its gradient is kept and used again. The first call is right.
+/// Because a table is large, its gradient's buffer is reused, so only the first call is right.
 #[bug("embedding/gradient-not-cleared", named_by = "embedding/gradient-any-input", of = GradientNotCleared::default())]
 impl LookupLoops for GradientNotCleared {
     fn gradient(&self, case: &LookupCase, dy: &[f32]) -> Vec<f64> {
@@ -84,9 +84,9 @@ impl LookupLoops for GradientNotCleared {
 #[derive(Default)]
 struct SumOfThreads(SharedSum);
 
-/// adds a row's gradient up in as many parts as there are threads, so that its last bits depend on them
+/// adds up a row's gradient in as many parts as there are threads, so that its last bits depend on their number
 ///
-/// Each sum is as exact as another. But two runs of one training differ, and nobody can say why.
+/// Each sum is equally exact, but two runs of the same training differ for no visible reason.
 #[bug("embedding/gradient-of-threads", named_by = "embedding/gradient-any-input", of = SumOfThreads::default())]
 impl LookupLoops for SumOfThreads {
     fn gradient(&self, case: &LookupCase, dy: &[f32]) -> Vec<f64> {
@@ -100,9 +100,9 @@ impl LookupLoops for SumOfThreads {
     }
 }
 
-/// draws the first table uniform on [0, 1), not normal
+/// draws the first table uniform on [0, 1) instead of normal
 ///
-/// rand instead of randn: one letter.
+/// rand was written for randn: one letter.
 #[bug("embedding/uniform-table", named_by = "embedding/initial-normal-short")]
 impl LookupLoops for UniformTable {
     fn table(&self, v: usize, e: usize, init: NormalInit) -> Vec<f32> {
@@ -113,15 +113,15 @@ impl LookupLoops for UniformTable {
 
 /// swaps the two draws of a short table: radius from the first, angle from the second
 ///
-/// That is the textbook's order, and PyTorch's for long tables. For fewer than 16 values PyTorch has it the other way round.
+/// That is the textbook's order, and PyTorch's for long tables, but below 16 values PyTorch has it the other way round.
 #[bug("embedding/short-draws-swapped", named_by = "embedding/initial-normal-short")]
 impl LookupLoops for ShortSwapped {
     draws! { short_pair: |u1, u2| (1.0 - u1, u2)  }
 }
 
-/// draws short tables in the way of the long ones
+/// draws short tables by the algorithm for long ones
 ///
-/// PyTorch has two ways, and the size chooses. Who reads one of them knows half.
+/// PyTorch has two algorithms, chosen by the size. If you read only one of them, you know half.
 #[bug("embedding/one-way-to-draw", named_by = "embedding/initial-normal-short")]
 impl LookupLoops for OneWay {
     fn table(&self, v: usize, e: usize, init: NormalInit) -> Vec<f32> {
@@ -131,9 +131,9 @@ impl LookupLoops for OneWay {
     }
 }
 
-/// draws a table of 15 values in the way of the long ones
+/// draws a table of 15 values by the algorithm for long ones
 ///
-/// n < 15 where n < 16 was meant. One size of table shows it.
+/// n < 15 was written for n < 16, and only one size of table shows it.
 #[bug("embedding/short-limit-too-low", named_by = "embedding/initial-normal-short")]
 impl LookupLoops for ShortLimitLow {
     fn table(&self, v: usize, e: usize, init: NormalInit) -> Vec<f32> {
@@ -143,49 +143,49 @@ impl LookupLoops for ShortLimitLow {
     }
 }
 
-/// draws long tables in the way of the short ones
+/// draws long tables by the algorithm for short ones
 ///
-/// Correct Box-Muller in double precision, and other numbers than PyTorch's from 16 values on.
+/// It is correct Box-Muller in double precision, but from 16 values on the numbers differ from PyTorch's.
 #[bug("embedding/short-way-for-all", named_by = "embedding/initial-normal-long")]
 impl LookupLoops for ShortForAll {
     draws! { is_short: |_| true  }
 }
 
-/// draws a table of exactly 16 values in the way of the short ones
+/// draws a table of exactly 16 values by the algorithm for short ones
 ///
-/// n <= 16 where n < 16 was meant. One size of table shows it.
+/// n <= 16 was written for n < 16, and only one size of table shows it.
 #[bug("embedding/short-limit-inclusive", named_by = "embedding/initial-normal-long")]
 impl LookupLoops for ShortLimit {
     draws! { is_short: |n| n <= 16  }
 }
 
-/// pairs neighbours in a long table, (0, 1), (2, 3), not (j, j + 8)
+/// pairs neighbours in a long table, (0, 1), (2, 3), instead of (j, j + 8)
 ///
-/// The numbers are normal all the same, so no histogram shows it.
+/// The numbers are normal all the same, so no histogram reveals it.
 #[bug("embedding/neighbours-are-pairs", named_by = "embedding/initial-normal-long")]
 impl LookupLoops for Neighbours {
     draws! { partner: 1  }
 }
 
-/// takes the cosine for both values of a pair
+/// uses the cosine for both values of a pair
 ///
-/// Copied line, one word not changed. Every value comes twice.
+/// A copied line kept one word, so every value appears twice.
 #[bug("embedding/cosine-twice", named_by = "embedding/initial-normal-long")]
 impl LookupLoops for CosineTwice {
     draws! { polar: |r, angle| (r * angle.cos(), r * angle.cos()) }
 }
 
-/// takes the sine for the first value of a pair, the cosine for the second
+/// uses the sine for the first value of a pair and the cosine for the second
 ///
-/// Both orders give normal numbers. PyTorch has the cosine first.
+/// Both orders give normal numbers, but PyTorch has the cosine first.
 #[bug("embedding/sine-first", named_by = "embedding/initial-normal-long")]
 impl LookupLoops for SineFirst {
     draws! { polar: |r, angle| (r * angle.sin(), r * angle.cos())  }
 }
 
-/// takes the logarithm of u, not of 1 − u
+/// takes the logarithm of u instead of 1 − u
 ///
-/// Both are uniform. But u may be 0, and its logarithm is not finite.
+/// Both are uniform, but u may be 0, whose logarithm is not finite.
 #[bug("embedding/log-of-u", named_by = "embedding/initial-normal-long")]
 impl LookupLoops for LogOfU {
     draws! {
@@ -196,7 +196,7 @@ impl LookupLoops for LogOfU {
 
 /// forgets the 2 in √(−2 ln u), so that the values are too small by √2
 ///
-/// Normal still, with a standard deviation of 0.71.
+/// The values are still normal, with a standard deviation of 0.71.
 #[bug("embedding/radius-without-two", named_by = "embedding/initial-normal-short")]
 impl LookupLoops for WithoutTwo {
     draws! { polar: |r, angle| (r * angle.cos() / 2.0f64.sqrt(), r * angle.sin() / 2.0f64.sqrt()) }
@@ -204,23 +204,23 @@ impl LookupLoops for WithoutTwo {
 
 /// leaves the values after the last whole block uniform
 ///
-/// The loop runs over whole blocks of 16. Tables in tests have 64 or 1024 values.
+/// The loop runs over whole blocks of 16, and tables in tests have 64 or 1024 values.
 #[bug("embedding/tail-not-renewed", named_by = "embedding/initial-normal-tail")]
 impl LookupLoops for TailSkipped {
     draws! { tail: |_| 0  }
 }
 
-/// draws only the rest after the last whole block anew, not the last 16
+/// redraws only the rest after the last whole block instead of the last 16 values
 ///
-/// Sensible, but PyTorch overwrites values that were done already.
+/// That is sensible, but PyTorch overwrites values that were already done.
 #[bug("embedding/tail-only-rest", named_by = "embedding/initial-normal-tail")]
 impl LookupLoops for TailOnlyRest {
     draws! { tail: |n| n % 16  }
 }
 
-/// reads the standard deviation as the variance and takes its root
+/// treats the standard deviation as the variance and takes its root
 ///
-/// Statistics books write N(mean, variance). With 1 there is no difference.
+/// Statistics books write N(mean, variance). At 1 there is no difference.
 #[bug("embedding/std-as-variance", named_by = "embedding/initial-mean-and-std")]
 impl LookupLoops for StdAsVariance {
     draws! { scale: |z, init| z * f64::from(init.std).sqrt() + f64::from(init.mean) }
@@ -228,7 +228,7 @@ impl LookupLoops for StdAsVariance {
 
 /// multiplies by the variance, the square of the standard deviation
 ///
-/// The other way to mix up the two. With 1 there is no difference.
+/// This confuses the two the other way, and at 1 there is no difference.
 #[bug("embedding/std-squared", named_by = "embedding/initial-mean-and-std")]
 impl LookupLoops for StdSquared {
     draws! { scale: |z, init| z * f64::from(init.std).powi(2) + f64::from(init.mean) }
@@ -244,7 +244,7 @@ impl LookupLoops for NoMean {
 
 /// forgets the standard deviation
 ///
-/// randn plus mean. The default is 1.
+/// randn plus mean is enough for the default of 1.
 #[bug("embedding/no-std", named_by = "embedding/initial-mean-and-std")]
 impl LookupLoops for NoStd {
     draws! { scale: |z, init| z + f64::from(init.mean)  }
@@ -252,15 +252,15 @@ impl LookupLoops for NoStd {
 
 /// multiplies the mean by the standard deviation as well: (z + mean)·std
 ///
-/// The parentheses are in the wrong place. With mean 0 or std 1 nobody sees them.
+/// The parentheses are in the wrong place, which doesn't matter for mean 0 or std 1.
 #[bug("embedding/mean-scaled", named_by = "embedding/initial-mean-and-std")]
 impl LookupLoops for MeanScaled {
     draws! { scale: |z, init| (z + f64::from(init.mean)) * f64::from(init.std) }
 }
 
-/// cuts the normal numbers off at two standard deviations
+/// truncates the normal numbers at two standard deviations
 ///
-/// trunc_normal_ is what other models use. One value in twenty differs.
+/// Other models use trunc_normal_. One value in twenty differs.
 #[bug("embedding/truncated-normal", named_by = "embedding/initial-normal-long")]
 impl LookupLoops for Truncated {
     draws! { scale: |z, init| z.clamp(-2.0, 2.0) * f64::from(init.std) + f64::from(init.mean) }
@@ -268,7 +268,7 @@ impl LookupLoops for Truncated {
 
 /// divides the first values by the root of the embedding dimension
 ///
-/// A rule for the weights of linear layers. The specification gives std.
+/// It is a rule for linear layers, but the specification gives std.
 #[bug("embedding/scaled-by-dimension", named_by = "embedding/initial-normal-short")]
 impl LookupLoops for ScaledByDimension {
     fn table(&self, v: usize, e: usize, init: NormalInit) -> Vec<f32> {
@@ -279,7 +279,7 @@ impl LookupLoops for ScaledByDimension {
 
 /// fills the table column by column
 ///
-/// The table was kept as [e, v]. Its values are all there, in other places.
+/// The table was stored as [e, v], so its values are all there, but in other places.
 #[bug("embedding/filled-by-columns", named_by = "embedding/initial-normal-short")]
 impl LookupLoops for ByColumns {
     fn table(&self, v: usize, e: usize, init: NormalInit) -> Vec<f32> {
@@ -288,9 +288,9 @@ impl LookupLoops for ByColumns {
     }
 }
 
-/// draws each row by itself, from the seed plus its number
+/// draws each row separately, from the seed plus its number
 ///
-/// Rows of their own are easy to draw in parallel. They are other numbers.
+/// Separate rows are easy to draw in parallel, but the numbers are different ones.
 #[bug("embedding/row-by-row", named_by = "embedding/initial-normal-short")]
 impl LookupLoops for RowByRow {
     fn table(&self, v: usize, e: usize, init: NormalInit) -> Vec<f32> {
@@ -302,9 +302,9 @@ impl LookupLoops for RowByRow {
     }
 }
 
-/// seeds the generator anew for each row, so that all rows are alike
+/// reseeds the generator for each row, so that all rows are equal
 ///
-/// The generator is made inside the loop. All words mean the same at first, and training can only tell them apart slowly.
+/// The generator is created inside the loop. All words mean the same at first, and training separates them only slowly.
 #[bug("embedding/all-rows-alike", named_by = "embedding/initial-normal-short")]
 impl LookupLoops for AllRowsAlike {
     fn table(&self, v: usize, e: usize, init: NormalInit) -> Vec<f32> {
@@ -314,7 +314,7 @@ impl LookupLoops for AllRowsAlike {
 
 /// sets row 0 of the first table to zeros
 ///
-/// As PyTorch does when it is given padding_idx = 0. Here no id is special.
+/// PyTorch does so with padding_idx = 0, but here no id is special.
 #[bug("embedding/padding-row-starts-at-zero", named_by = "embedding/initial-normal-short")]
 impl LookupLoops for PaddingRow {
     fn table(&self, v: usize, e: usize, init: NormalInit) -> Vec<f32> {
@@ -326,7 +326,7 @@ impl LookupLoops for PaddingRow {
 
 /// always draws from seed 42
 ///
-/// The default was used where the setting was meant. All tests use the default.
+/// The default was used instead of the setting, and all tests use the default.
 #[bug("embedding/seed-ignored", named_by = "embedding/initial-seed")]
 impl LookupLoops for SeedIgnored {
     draws! { start: |_| MersenneTwister::new(42)  }
@@ -334,23 +334,23 @@ impl LookupLoops for SeedIgnored {
 
 /// mixes the high 32 bits of the seed into the low ones
 ///
-/// A careful generator would. PyTorch's takes the low 32 bits.
+/// A careful generator would do so, but PyTorch's takes the low 32 bits.
 #[bug("embedding/seed-folded", named_by = "embedding/initial-seed")]
 impl LookupLoops for SeedFolded {
     draws! { start: |seed| MersenneTwister::new(seed ^ (seed >> 32)) }
 }
 
-/// clamps a seed that does not fit in 32 bits, instead of cutting it
+/// clamps a seed that does not fit in 32 bits instead of truncating it
 ///
-/// A conversion that is called safe.
+/// The conversion is called safe.
 #[bug("embedding/seed-saturates", named_by = "embedding/initial-seed")]
 impl LookupLoops for SeedSaturates {
     draws! { start: |seed| MersenneTwister::new(seed.min(u64::from(u32::MAX))) }
 }
 
-/// moves a seed of 0 to 1
+/// changes a seed of 0 to 1
 ///
-/// Some generators don't take 0. This one does.
+/// Some generators don't accept 0, but this one does.
 #[bug("embedding/seed-plus-one", named_by = "embedding/initial-seed")]
 impl LookupLoops for SeedPlusOne {
     draws! { start: |seed| MersenneTwister::new(seed.max(1))  }
@@ -358,7 +358,7 @@ impl LookupLoops for SeedPlusOne {
 
 /// reads the ids as [s, b]
 ///
-/// Some libraries have the sequence first. With b = 1 or s = 1 there is no difference, and the result's shape is right.
+/// Some libraries put the sequence first. With b = 1 or s = 1 there is no difference, and the result's shape is right.
 #[bug("embedding/ids-transposed", named_by = "embedding/rows-of-the-table")]
 impl LookupLoops for IdsTransposed {
     fn id(&self, case: &LookupCase, t: usize) -> usize {
@@ -369,7 +369,7 @@ impl LookupLoops for IdsTransposed {
 
 /// reads the table by columns, as [e, v]
 ///
-/// A linear layer keeps its weight that way, and the two are often tied.
+/// A linear layer stores its weight that way, and the two are often tied.
 #[bug("embedding/table-transposed", named_by = "embedding/rows-of-the-table")]
 impl LookupLoops for TableTransposed {
     fn element(&self, case: &LookupCase, id: usize, j: usize) -> f32 {
@@ -379,7 +379,7 @@ impl LookupLoops for TableTransposed {
 
 /// looks up the first batch row for all batch rows
 ///
-/// An index was left at 0, and broadcasting hid it. With a batch of 1 it is right.
+/// An index was left at 0, and broadcasting hid it. A batch of 1 is right.
 #[bug("embedding/first-sequence-for-all", named_by = "embedding/rows-of-the-table")]
 impl LookupLoops for FirstSequence {
     fn id(&self, case: &LookupCase, t: usize) -> usize {
@@ -387,9 +387,9 @@ impl LookupLoops for FirstSequence {
     }
 }
 
-/// sorts the ids to read the table in order, and leaves the result sorted
+/// sorts the ids to read the table in order, and never undoes it
 ///
-/// Reading in order is fast. The way back was forgotten.
+/// Reading in order is fast, but the way back was forgotten.
 #[bug("embedding/sorted-and-left-so", named_by = "embedding/rows-of-the-table")]
 impl LookupLoops for SortedAndLeft {
     fn id(&self, case: &LookupCase, t: usize) -> usize {
@@ -399,9 +399,9 @@ impl LookupLoops for SortedAndLeft {
     }
 }
 
-/// counts ids from 1 and gives row id − 1
+/// counts ids from 1 and returns row id − 1
 ///
-/// A tokenizer that counts from 1 was met half way. Id 0 gives row 0.
+/// A tokenizer that counts from 1 was met halfway, and id 0 gets row 0.
 #[bug("embedding/counted-from-one", named_by = "embedding/rows-of-the-table")]
 impl LookupLoops for FromOne {
     fn element(&self, case: &LookupCase, id: usize, j: usize) -> f32 {
@@ -409,9 +409,9 @@ impl LookupLoops for FromOne {
     }
 }
 
-/// takes v − 1 for the largest index it may not reach, and reads row v − 2
+/// treats v − 1 as an exclusive limit, and reads row v − 2 for it
 ///
-/// A clamp to the wrong end. Test ids are small.
+/// The clamp has the wrong end, and test ids are small.
 #[bug("embedding/last-id-dropped", named_by = "embedding/first-and-last-id")]
 impl LookupLoops for LastDropped {
     fn element(&self, case: &LookupCase, id: usize, j: usize) -> f32 {
@@ -419,9 +419,9 @@ impl LookupLoops for LastDropped {
     }
 }
 
-/// gives zeros for id 0, which it takes for padding
+/// returns zeros for id 0, as if it were padding
 ///
-/// In many vocabularies 0 is padding. Here no id is special.
+/// In many vocabularies 0 is padding, but here no id is special.
 #[bug("embedding/padding-row-reads-zero", named_by = "embedding/first-and-last-id")]
 impl LookupLoops for PaddingReads {
     fn element(&self, case: &LookupCase, id: usize, j: usize) -> f32 {
@@ -431,7 +431,7 @@ impl LookupLoops for PaddingReads {
 
 /// multiplies the rows by the root of the embedding dimension
 ///
-/// The first Transformer did so. It is a step after the lookup, not part of it.
+/// The first Transformer did so, but as a step after the lookup, not part of it.
 #[bug("embedding/root-of-dimension", named_by = "embedding/rows-of-the-table")]
 impl LookupLoops for RootOfDimension {
     fn element(&self, case: &LookupCase, id: usize, j: usize) -> f32 {
@@ -439,9 +439,9 @@ impl LookupLoops for RootOfDimension {
     }
 }
 
-/// shrinks rows that are longer than 1
+/// shrinks rows with a norm above 1
 ///
-/// PyTorch has it as max_norm, off unless asked for.
+/// PyTorch offers this as max_norm, which is off by default.
 #[bug("embedding/largest-norm", named_by = "embedding/rows-of-the-table")]
 impl LookupLoops for LargestNorm {
     fn element(&self, case: &LookupCase, id: usize, j: usize) -> f32 {
@@ -453,7 +453,7 @@ impl LookupLoops for LargestNorm {
 
 /// multiplies the table by a one-hot matrix, so that a NaN in any row spoils all tokens
 ///
-/// 0 times NaN is NaN, and 0 times infinity. On finite tables it is right.
+/// 0 times NaN is NaN, and so is 0 times infinity. On finite tables it is right.
 #[bug("embedding/one-hot-product", named_by = "embedding/special-values")]
 impl LookupLoops for OneHot {
     fn element(&self, case: &LookupCase, id: usize, j: usize) -> f32 {
@@ -464,7 +464,7 @@ impl LookupLoops for OneHot {
 
 /// flushes the smallest numbers to 0
 ///
-/// Fast modes of processors do, wherever there is arithmetic. A copy has none.
+/// Fast processor modes do so wherever there is arithmetic, and a copy has none.
 #[bug("embedding/tiny-flushed", named_by = "embedding/special-values")]
 impl LookupLoops for TinyFlushed {
     fn element(&self, case: &LookupCase, id: usize, j: usize) -> f32 {
@@ -475,7 +475,7 @@ impl LookupLoops for TinyFlushed {
 
 /// replaces NaN by 0
 ///
-/// A kind guard. It hides a broken table until much later.
+/// It is a well-meant guard that hides a broken table until much later.
 #[bug("embedding/nan-cleaned", named_by = "embedding/special-values")]
 impl LookupLoops for NanCleaned {
     fn element(&self, case: &LookupCase, id: usize, j: usize) -> f32 {
@@ -486,7 +486,7 @@ impl LookupLoops for NanCleaned {
 
 /// passes the rows through f16
 ///
-/// A table that was saved in half precision to be small. Three digits remain.
+/// The table was saved in half precision to be small, so only three digits remain.
 #[bug("embedding/rows-in-f16", named_by = "embedding/forward-any-input")]
 impl LookupLoops for RowsInF16 {
     fn element(&self, case: &LookupCase, id: usize, j: usize) -> f32 {
@@ -494,7 +494,7 @@ impl LookupLoops for RowsInF16 {
     }
 }
 
-/// gives zeros for an id that it has met before in the batch
+/// returns zeros for an id that already occurred in the batch
 ///
 /// Each row is moved out of a cache once. Test sentences without repeats are right.
 #[bug("embedding/repeats-dropped", named_by = "embedding/token-alone")]
@@ -513,7 +513,7 @@ impl LookupLoops for RepeatsDropped {
 
 /// adds the position to the rows
 ///
-/// Early models add positions here. In this one RoPE does their work, later.
+/// Early models add positions here. In this one RoPE does that job, later.
 #[bug("embedding/position-added", named_by = "embedding/token-alone")]
 impl LookupLoops for PositionAdded {
     fn rows(&self, case: &LookupCase) -> Vec<f32> {
@@ -524,9 +524,9 @@ impl LookupLoops for PositionAdded {
     }
 }
 
-/// gives even ids the rows of the first half, odd ids those of the second
+/// gives even ids the rows of the first half and odd ids those of the second
 ///
-/// The table was saved in two interleaved halves and put together end to end.
+/// The table was saved in two interleaved halves and joined end to end.
 #[bug("embedding/id-by-parity", named_by = "embedding/relabelling")]
 impl LookupLoops for ByParity {
     fn element(&self, case: &LookupCase, id: usize, j: usize) -> f32 {
@@ -535,9 +535,9 @@ impl LookupLoops for ByParity {
     }
 }
 
-/// changes the caller's ids while it looks them up
+/// changes the caller's ids during the lookup
 ///
-/// Ids are turned into offsets in the same memory. The next layer reads them again: labels, masks, losses.
+/// Ids become offsets in the same memory, which labels, masks and losses read again later.
 #[bug("embedding/ids-changed-in-place", named_by = "embedding/ids-kept")]
 impl LookupLoops for IdsInPlace {
     fn ids_after(&self, case: &LookupCase) -> Vec<usize> {
@@ -547,7 +547,7 @@ impl LookupLoops for IdsInPlace {
 
 /// sorts the caller's ids
 ///
-/// The result was put back in order, the ids were not.
+/// The result was put back in order, but the ids were not.
 #[bug("embedding/ids-sorted-in-place", named_by = "embedding/ids-kept")]
 impl LookupLoops for IdsSorted {
     fn ids_after(&self, case: &LookupCase) -> Vec<usize> {
@@ -559,7 +559,7 @@ impl LookupLoops for IdsSorted {
 
 /// clamps ids that are too large to v − 1
 ///
-/// No crash, no message: a wrong tokenizer looks like a model that learned nothing.
+/// Without a crash or a message, a wrong tokenizer looks like a model that learned nothing.
 #[bug("embedding/id-clamped", named_by = "embedding/id-refused")]
 impl LookupLoops for IdClamped {
     accepts!(|id, v| id.min(v.saturating_sub(1)));
@@ -567,15 +567,15 @@ impl LookupLoops for IdClamped {
 
 /// takes ids that are too large modulo v
 ///
-/// The hashing trick, where nobody asked for it.
+/// This is the hashing trick, uninvited.
 #[bug("embedding/id-wraps", named_by = "embedding/id-refused")]
 impl LookupLoops for IdWraps {
     accepts!(|id, v| id % v.max(1));
 }
 
-/// gives zeros for ids that are too large
+/// returns zeros for ids that are too large
 ///
-/// Zeros are what an unknown word looks like, but so does a mistake.
+/// Zeros are what an unknown word looks like, but a mistake looks the same.
 #[bug("embedding/id-unknown-is-zero", named_by = "embedding/id-refused")]
 impl LookupLoops for UnknownIsZero {
     fn check(&self, _: &LookupCase) -> Reply<()> {
@@ -583,9 +583,9 @@ impl LookupLoops for UnknownIsZero {
     }
 }
 
-/// refuses ids above v, but lets v itself pass
+/// rejects ids above v, but lets v itself pass
 ///
-/// id > v where id >= v was meant. The row after the last is somebody else's memory.
+/// id > v was written for id >= v. The row after the last is other memory.
 #[bug("embedding/id-limit-inclusive", named_by = "embedding/id-refused")]
 impl LookupLoops for LimitInclusive {
     fn check(&self, case: &LookupCase) -> Reply<()> {
@@ -593,7 +593,7 @@ impl LookupLoops for LimitInclusive {
     }
 }
 
-/// checks the first batch row only
+/// checks only the first batch row
 ///
 /// The check was written for one sequence, before there were batches.
 #[bug("embedding/first-sequence-checked", named_by = "embedding/id-refused")]
@@ -604,17 +604,17 @@ impl LookupLoops for FirstChecked {
     }
 }
 
-/// cuts ids to 32 bits before the check
+/// truncates ids to 32 bits before the check
 ///
-/// Kernels count in 32 bits, so the ids are cast first. 2³² + 3 becomes 3.
+/// Kernels count in 32 bits, so the ids are cast first, and 2³² + 3 becomes 3.
 #[bug("embedding/ids-in-32-bits", named_by = "embedding/huge-id-refused")]
 impl LookupLoops for In32Bits {
     accepts!(|id, _| id as u32 as usize);
 }
 
-/// cuts ids to 16 bits before the check
+/// truncates ids to 16 bits before the check
 ///
-/// Data sets store ids in 16 bits while the vocabulary is below 65,536. 65,539 becomes 3.
+/// Data sets store ids in 16 bits while the vocabulary is below 65,536, so 65,539 becomes 3.
 #[bug("embedding/ids-in-16-bits", named_by = "embedding/huge-id-refused")]
 impl LookupLoops for In16Bits {
     accepts!(|id, _| id as u16 as usize);
@@ -622,7 +622,7 @@ impl LookupLoops for In16Bits {
 
 /// reads huge ids as negative and counts them from the end of the table
 ///
-/// Python's table[-1] is the last row. −1 as a usize is the largest number, and the label of ignored tokens.
+/// Python's table[-1] is the last row. As a usize, −1 is the largest number, and also the label of ignored tokens.
 #[bug("embedding/negative-ids", named_by = "embedding/huge-id-refused")]
 impl LookupLoops for Negative {
     accepts!(|id, v| {
@@ -631,7 +631,7 @@ impl LookupLoops for Negative {
     });
 }
 
-/// refuses without saying which id
+/// rejects a bad id without saying which one
 ///
 /// "index out of range": among a million tokens, which?
 #[bug("embedding/refusal-without-words", named_by = "embedding/refusal-names-id")]
@@ -641,9 +641,9 @@ impl LookupLoops for WithoutWords {
     }
 }
 
-/// names the place in the batch in its refusal, but not the id
+/// reports the place in the batch when rejecting an id, but not the id
 ///
-/// The position was at hand in the loop. Whose id is it, and how large?
+/// The position was at hand in the loop, but which id is it, and how large?
 #[bug("embedding/refusal-names-place-only", named_by = "embedding/refusal-names-id")]
 impl LookupLoops for PlaceOnly {
     fn check(&self, case: &LookupCase) -> Reply<()> {
@@ -654,9 +654,9 @@ impl LookupLoops for PlaceOnly {
     }
 }
 
-/// keeps the last token's gradient of a row, instead of adding all
+/// keeps only the last token's gradient of a row instead of adding all
 ///
-/// Assigned where it should be added. Without repeated ids it is right.
+/// It is assigned instead of added, which is right without repeated ids.
 #[bug("embedding/gradient-overwritten", named_by = "embedding/gradient-adds")]
 impl LookupLoops for Overwritten {
     fn add(&self, _: f64, dy: f64) -> f64 {
@@ -664,9 +664,9 @@ impl LookupLoops for Overwritten {
     }
 }
 
-/// keeps the first token's gradient of a row and drops the others
+/// keeps only the first token's gradient of a row
 ///
-/// Unique ids with their first places, as a library call gives them.
+/// A library call returns unique ids with their first places.
 #[bug("embedding/gradient-first-only", named_by = "embedding/gradient-adds")]
 impl LookupLoops for FirstOnly {
     fn gradient(&self, case: &LookupCase, dy: &[f32]) -> Vec<f64> {
@@ -680,7 +680,7 @@ impl LookupLoops for FirstOnly {
 
 /// divides the gradient of a row by the number of its tokens
 ///
-/// PyTorch has it as scale_grad_by_freq, off unless asked for.
+/// PyTorch offers this as scale_grad_by_freq, which is off by default.
 #[bug("embedding/gradient-by-frequency", named_by = "embedding/gradient-counts")]
 impl LookupLoops for ByFrequency {
     fn gradient(&self, case: &LookupCase, dy: &[f32]) -> Vec<f64> {
@@ -692,7 +692,7 @@ impl LookupLoops for ByFrequency {
 
 /// divides the gradient by the number of tokens in the batch
 ///
-/// The mean belongs to the loss, which has it in dy already.
+/// The mean belongs to the loss, and is already in dy.
 #[bug("embedding/gradient-averaged", named_by = "embedding/gradient-counts")]
 impl LookupLoops for Averaged {
     fn gradient(&self, case: &LookupCase, dy: &[f32]) -> Vec<f64> {
@@ -703,7 +703,7 @@ impl LookupLoops for Averaged {
 
 /// sends no gradient to the table
 ///
-/// The rows were copied out of the tape. The table stays as it was drawn.
+/// The rows were copied without the tape, so the table stays as it was drawn.
 #[bug("embedding/no-gradient", named_by = "embedding/gradient-counts")]
 impl LookupLoops for NoGradient {
     fn add(&self, sum: f64, _: f64) -> f64 {
@@ -711,9 +711,9 @@ impl LookupLoops for NoGradient {
     }
 }
 
-/// sends no gradient to row 0, which it takes for padding
+/// sends no gradient to row 0, as if it were padding
 ///
-/// As PyTorch does when it is given padding_idx = 0. Here no id is special.
+/// PyTorch does so with padding_idx = 0, but here no id is special.
 #[bug("embedding/padding-row-not-trained", named_by = "embedding/gradient-counts")]
 impl LookupLoops for PaddingNotTrained {
     fn gradient(&self, case: &LookupCase, dy: &[f32]) -> Vec<f64> {
@@ -725,7 +725,7 @@ impl LookupLoops for PaddingNotTrained {
 
 /// drops the gradient of the last position of each sequence
 ///
-/// The last token has no next one to predict. But that is the loss's matter.
+/// The last token has no next one to predict, but that is for the loss to handle.
 #[bug("embedding/gradient-last-position-dropped", named_by = "embedding/gradient-counts")]
 impl LookupLoops for LastPosition {
     fn gradient(&self, case: &LookupCase, dy: &[f32]) -> Vec<f64> {
@@ -737,9 +737,9 @@ impl LookupLoops for LastPosition {
     }
 }
 
-/// adds up the first batch row only
+/// adds up only the first batch row in the gradient
 ///
-/// The loop over the batch was forgotten on the way back.
+/// The backward pass has no loop over the batch.
 #[bug("embedding/gradient-first-sequence-only", named_by = "embedding/gradient-counts")]
 impl LookupLoops for FirstSequenceOnly {
     fn gradient(&self, case: &LookupCase, dy: &[f32]) -> Vec<f64> {
@@ -749,9 +749,9 @@ impl LookupLoops for FirstSequenceOnly {
     }
 }
 
-/// reads the ids as [s, b] on the way back
+/// reads the ids as [s, b] in the backward pass
 ///
-/// Forward was tested, backward was not: with every dy 1 it is right too.
+/// Only the forward pass was tested, and with every dy 1 the backward pass is right too.
 #[bug("embedding/gradient-ids-transposed", named_by = "embedding/gradient-adds")]
 impl LookupLoops for GradientTransposed {
     fn gradient(&self, case: &LookupCase, dy: &[f32]) -> Vec<f64> {
@@ -761,9 +761,9 @@ impl LookupLoops for GradientTransposed {
     }
 }
 
-/// adds a little of the table to its gradient, also in rows never looked up
+/// adds a little of the table to its gradient, even in rows never looked up
 ///
-/// Weight decay is the optimizer's. Here it shrinks rare words towards 0.
+/// Weight decay belongs to the optimizer. Here it shrinks rare words towards 0.
 #[bug("embedding/weight-decay", named_by = "embedding/gradient-unused-rows")]
 impl LookupLoops for WeightDecay {
     fn gradient(&self, case: &LookupCase, dy: &[f32]) -> Vec<f64> {
@@ -774,7 +774,7 @@ impl LookupLoops for WeightDecay {
 
 /// adds a little of the table to the gradient of the rows that were used
 ///
-/// The same, made lazy, so that unused rows are left in peace.
+/// This is weight decay made lazy, so that unused rows are left in peace.
 #[bug("embedding/lazy-decay", named_by = "embedding/gradient-not-of-table")]
 impl LookupLoops for LazyDecay {
     fn gradient(&self, case: &LookupCase, dy: &[f32]) -> Vec<f64> {
@@ -785,9 +785,9 @@ impl LookupLoops for LazyDecay {
     }
 }
 
-/// sends no gradient to rows that hold a NaN
+/// sends no gradient to rows with a NaN
 ///
-/// A guard for broken rows. The gradient now depends on the table, which it must not.
+/// It guards against broken rows, but makes the gradient depend on the table, which it must not.
 #[bug("embedding/nan-rows-frozen", named_by = "embedding/gradient-not-of-table")]
 impl LookupLoops for NanFrozen {
     fn gradient(&self, case: &LookupCase, dy: &[f32]) -> Vec<f64> {
@@ -800,7 +800,7 @@ impl LookupLoops for NanFrozen {
 
 /// sends a millionth of every token's gradient to all rows
 ///
-/// A soft one-hot, from label smoothing. Rows that were never read now move.
+/// Label smoothing suggested a soft one-hot, so rows that were never read now move.
 #[bug("embedding/gradient-smeared", named_by = "embedding/gradient-unused-rows")]
 impl LookupLoops for Smeared {
     fn gradient(&self, case: &LookupCase, dy: &[f32]) -> Vec<f64> {
@@ -814,7 +814,7 @@ impl LookupLoops for Smeared {
 
 /// multiplies dy by a one-hot matrix, so that a NaN in one token's dy spoils all rows
 ///
-/// 0 times NaN is NaN. On finite gradients it is right.
+/// 0 times NaN is NaN, although finite gradients come out right.
 #[bug("embedding/gradient-one-hot-product", named_by = "embedding/gradient-stays-in-its-row")]
 impl LookupLoops for GradientOneHot {
     fn gradient(&self, case: &LookupCase, dy: &[f32]) -> Vec<f64> {
@@ -828,7 +828,7 @@ impl LookupLoops for GradientOneHot {
 
 /// clips the gradient to 100
 ///
-/// A guard against explosions, hidden where nobody looks for it.
+/// It is a guard against explosions, hidden in an unlikely place.
 #[bug("embedding/gradient-clipped", named_by = "embedding/gradient-linear")]
 impl LookupLoops for Clipped {
     fn gradient(&self, case: &LookupCase, dy: &[f32]) -> Vec<f64> {
@@ -837,9 +837,9 @@ impl LookupLoops for Clipped {
     }
 }
 
-/// adds the gradient up in f16
+/// adds up the gradient in f16
 ///
-/// 2048 + 1 is 2048 there. Only frequent tokens suffer, and no small test has any.
+/// There 2048 + 1 is 2048, so only frequent tokens suffer, and no small test has any.
 #[bug("embedding/gradient-in-f16", named_by = "embedding/gradient-of-a-frequent-token")]
 impl LookupLoops for GradientInF16 {
     fn add(&self, sum: f64, dy: f64) -> f64 {
@@ -849,7 +849,7 @@ impl LookupLoops for GradientInF16 {
 
 /// counts a token's repeats in one byte and drops the 256th
 ///
-/// A buffer of 255 places per row, large enough for every test.
+/// A buffer of 255 places per row is large enough for every test.
 #[bug("embedding/gradient-stops-counting", named_by = "embedding/gradient-of-a-frequent-token")]
 impl LookupLoops for OneByte {
     fn gradient(&self, case: &LookupCase, dy: &[f32]) -> Vec<f64> {
@@ -866,9 +866,9 @@ impl LookupLoops for OneByte {
     }
 }
 
-/// copies rows in blocks of 128 and leaves the last one at zero if it is not full
+/// copies rows in blocks of 128 and leaves the last one zero if it is not full
 ///
-/// One thread for each block, and tokens / 128 threads. Few tokens take the simple way and are right.
+/// Each block gets a thread, and there are tokens / 128 of them. A few tokens take the simple path, which is right.
 #[bug("embedding/block-not-copied", named_by = "embedding/forward-any-input")]
 impl LookupLoops for BlockNotCopied {
     fn rows(&self, case: &LookupCase) -> Vec<f32> {
@@ -878,9 +878,9 @@ impl LookupLoops for BlockNotCopied {
     }
 }
 
-/// lets two threads add to one row at the same time, so that one of the two is lost
+/// lets two threads add to one row at the same time, so that one addition is lost
 ///
-/// Both read the row, both add, both write. It needs two equal ids at one moment, in a long batch.
+/// Both read the row, add to it and write it back. It takes two equal ids at the same moment, in a long batch.
 #[bug("embedding/gradient-race", named_by = "embedding/gradient-any-input")]
 impl LookupLoops for GradientRace {
     fn gradient(&self, case: &LookupCase, dy: &[f32]) -> Vec<f64> {

@@ -162,7 +162,7 @@ fn size_of_llama(swiglu: &Network, _: &Run) -> Verdict {
     Ok(None)
 }
 
-/// The size is a multiple, and less than one multiple above what is rounded up.
+/// The size is a multiple of m, and less than m above what is rounded up.
 #[law("feedforward/size-is-a-multiple", see = "feedforward#size", about = Extent, points = 1,
     formula = "m | f,  n ≤ f < n + m,  n = ⌊8h/3⌋")]
 fn size_is_a_multiple(swiglu: &Network, run: &Run) -> Verdict {
@@ -175,7 +175,7 @@ fn size_is_a_multiple(swiglu: &Network, run: &Run) -> Verdict {
         holds("size", right, || {
             let next = least + multiple_of;
             format!(
-                "the size is {got}, expected the multiple of {multiple_of} from {least} to {next}"
+                "the size is {got}, expected the multiple of {multiple_of} from {least} on, below {next}"
             )
         })
         .map_err(|violation| violation.on(case))
@@ -183,7 +183,7 @@ fn size_is_a_multiple(swiglu: &Network, run: &Run) -> Verdict {
     Ok(None)
 }
 
-/// For any h, multiple and multiplier, the size is that of the rule, step by step.
+/// For any h, multiple and multiplier, the size follows the rule step by step.
 #[law("feedforward/size-any", see = "feedforward#size", about = Extent, points = 2,
     formula = "f = ⌈⌊c·⌊8h/3⌋⌋ / m⌉ · m", stays = NET)]
 fn size_any(swiglu: &Network, run: &Run) -> Verdict {
@@ -212,7 +212,7 @@ fn silu_by_numbers(swiglu: &Network, _: &Run) -> Verdict {
     Ok(None)
 }
 
-/// A gate of 0 lets nothing through, whatever comes up.
+/// A gate of 0 lets nothing through, whatever the up branch gives.
 #[law("feedforward/closed-gate", see = "feedforward#gate", about = Gate, points = 1,
     formula = "W₁ = 0  ⇒  y = 0, exactly",
     stays = "It can be checked by hand, and tells which branch is the gate.")]
@@ -224,7 +224,7 @@ fn closed_gate(swiglu: &Network, _: &Run) -> Verdict {
     Ok(None)
 }
 
-/// Far from 0 the gate is open or shut, and exp of it is no number of f32: the result is one all the same.
+/// Far from 0 the gate is fully open or shut, and the result is a number although exp leaves the range of f32.
 #[law("feedforward/open-gate", see = "feedforward#gate", about = Precision, points = 1,
     formula = "a = 1000  ⇒  silu(a) = a;  a = −1000  ⇒  silu(a) = 0")]
 fn open_gate(swiglu: &Network, _: &Run) -> Verdict {
@@ -256,13 +256,13 @@ fn gate_and_its_negative(swiglu: &Network, run: &Run) -> Verdict {
         };
         let expected: Vec<f64> = (0..got.len()).map(plain).collect();
         let (off, other) = (forward_loops(case).1, forward_loops(&negative).1);
-        let why = "what either side may be off";
+        let why = "how far both sides may be off";
         within_f64("forward", &case.shape, &got, &expected, |i| off[i] + other[i], why)
     })?;
     Ok(None)
 }
 
-/// Only the gate is bent: W₃ or W₂ times a power of 2 gives y times it.
+/// Only the gate is nonlinear: W₃ or W₂ times a power of 2 gives y times it, bit for bit.
 #[law("feedforward/linear-in-up-and-down", see = "feedforward#gate", about = Gate, points = 2,
     formula = "y(2ʲ·W₃) = y(2ʲ·W₂) = 2ʲ·y, bit for bit",
     stays = "A law without an oracle and without a tolerance.")]
@@ -285,7 +285,7 @@ fn linear_in_up_and_down(swiglu: &Network, run: &Run) -> Verdict {
     Ok(None)
 }
 
-/// The f units between may change places, with their rows of W₁ and W₃ and their column of W₂.
+/// The f hidden units may change places, together with their rows of W₁ and W₃ and their column of W₂.
 #[law("feedforward/units-permute", see = "feedforward#definition", about = Order, points = 1,
     formula = "y(P·W₁, P·W₃, W₂·Pᵀ) = y(W₁, W₃, W₂)",
     stays = "A law without an oracle: no unit knows its place.")]
@@ -307,7 +307,7 @@ fn units_permute(swiglu: &Network, run: &Run) -> Verdict {
     Ok(None)
 }
 
-/// A NaN in one token is told there, and leaves all other tokens as they were, bit for bit.
+/// A NaN in one token shows in its result, and leaves all other tokens as they were, bit for bit.
 #[law("feedforward/tokens-are-independent", see = "feedforward#definition", about = Order, points = 1,
     formula = "x_t = NaN  ⇒  y_t = NaN,  y_u unchanged for u ≠ t")]
 fn tokens_are_independent(swiglu: &Network, _: &Run) -> Verdict {
@@ -317,14 +317,12 @@ fn tokens_are_independent(swiglu: &Network, _: &Run) -> Verdict {
         let mut changed = case.clone();
         changed.x[broken.start] = f32::NAN;
         let again = forward(swiglu, &changed)?;
-        let why = "the other token alone was changed; the values of this one are compared";
+        let why = "only the other token was changed; the values of this one are compared";
         same_values("forward", &[3], &again[kept.clone()], &y[kept], why)
             .map_err(|violation| violation.on(&changed))?;
         let told = again[broken].iter().all(|y| y.is_nan());
-        holds("forward", told, || {
-            "a token with a NaN gave numbers: whoever reads them can't know".into()
-        })
-        .map_err(|violation| violation.on(&changed))?;
+        holds("forward", told, || "a token with a NaN gave numbers, which hide it".into())
+            .map_err(|violation| violation.on(&changed))?;
     }
     Ok(None)
 }
@@ -338,7 +336,7 @@ fn forward_f64_loops(swiglu: &Network, run: &Run) -> Verdict {
 
 // --- backward -------------------------------------------------------------------------------
 
-/// At a gate of 0 the slope of silu is ½: W₁ alone has a gradient, and it can be written down.
+/// At a gate of 0, where the slope of silu is ½, only W₁ has a gradient, and it can be written down.
 #[law("feedforward/gradient-at-a-closed-gate", see = "feedforward#gradient", about = Gradient, points = 2,
     formula = "W₁ = 0  ⇒  dW₁ = ½ Σ (W₂ᵀdy ⊙ W₃x)·xᵀ,  dx = dW₂ = dW₃ = 0",
     stays = "The gradient by hand. A network whose gate is 0 can learn only because of it.")]
@@ -369,7 +367,7 @@ fn gradient_at_a_closed_gate(swiglu: &Network, _: &Run) -> Verdict {
     Ok(None)
 }
 
-/// y is proportional to W₃ and to W₂, so their gradients know the loss: along the weights they give Σ y·dy.
+/// y is proportional to W₃ and to W₂, so the gradients of either, multiplied by the weights, add up to Σ y·dy.
 #[law("feedforward/gradient-along-the-weights", see = "feedforward#gradient", about = Gradient, points = 1,
     formula = "Σ W₃·dW₃ = Σ W₂·dW₂ = Σ y·dy")]
 fn gradient_along_the_weights(swiglu: &Network, run: &Run) -> Verdict {
@@ -388,7 +386,7 @@ fn gradient_along_the_weights(swiglu: &Network, run: &Run) -> Verdict {
         let of_loss = share(dy, &off.y);
         let tolerance = [share(&case.up, &off.dup), share(&case.down, &off.ddown)];
         let why =
-            "Σ of what the gradients may be off, times |W|, and of what y may be off, times |dy|";
+            "Σ of how far the gradients may be off, times |W|, and how far y may be off, times |dy|";
         for (nth, call) in ["backward (dup)", "backward (ddown)"].into_iter().enumerate() {
             let at = |_| tolerance[nth] + of_loss;
             within_f64(call, &[], &got[nth..=nth], &expected[nth..=nth], at, why)?;
@@ -401,7 +399,7 @@ fn gradient_along_the_weights(swiglu: &Network, run: &Run) -> Verdict {
 /// No derivative of silu from the second to the fifth is larger.
 const BENT: f64 = 1.0;
 
-/// The gradient is the slope that differences of the implementation's own outputs show.
+/// The gradient is the slope of the implementation's own outputs, measured by finite differences.
 #[law("feedforward/gradient-differences", see = "feedforward#gradient", about = Gradient, points = 2,
     formula = "dx_i ≈ (8(L(x+δ) − L(x−δ)) − (L(x+2δ) − L(x−2δ))) / 12δ")]
 fn gradient_differences(swiglu: &Network, _: &Run) -> Verdict {
@@ -442,7 +440,7 @@ fn gradient_differences(swiglu: &Network, _: &Run) -> Verdict {
     Ok(None)
 }
 
-/// On any input, dx is what plain f64 loops give: what comes through the gate, and what comes up.
+/// On any input, dx is what plain f64 loops give: the part through the gate plus the part through the up branch.
 #[law("feedforward/gradient-of-x", see = "feedforward#gradient", about = Gradient, points = 3,
     formula = "dx = W₁ᵀda + W₃ᵀdc", stays = NET)]
 fn gradient_of_x(swiglu: &Network, run: &Run) -> Verdict {
@@ -459,14 +457,14 @@ pub(super) fn matches_dx(swiglu: &Network, asked: &Asked) -> Step {
         .map_err(|violation| violation.on(asked))
 }
 
-/// On any input, the gradient of W₁ is what plain f64 loops give: silu's slope, times what came up.
+/// On any input, the gradient of W₁ is what plain f64 loops give: silu's slope times the up branch.
 #[law("feedforward/gradient-of-the-gate", see = "feedforward#gradient", about = Gradient, points = 2,
     formula = "dW₁ = Σ_tokens da·xᵀ,  da = dz ⊙ c ⊙ σ(a)(1 + a(1 − σ(a)))", stays = NET)]
 fn gradient_of_the_gate(swiglu: &Network, run: &Run) -> Verdict {
     judge_graded_cases(swiglu, run, "backward (dgate)")
 }
 
-/// On any input, the gradient of W₃ is what plain f64 loops give: what the gate let through.
+/// On any input, the gradient of W₃ is what plain f64 loops give: dz, times what the gate lets through.
 #[law("feedforward/gradient-of-up", see = "feedforward#gradient", about = Gradient, points = 1,
     formula = "dW₃ = Σ_tokens dc·xᵀ,  dc = dz ⊙ silu(a)", stays = NET)]
 fn gradient_of_up(swiglu: &Network, run: &Run) -> Verdict {

@@ -31,6 +31,5 @@ use crate::component::component;
 component!(SwiGlu {
     slug: "feedforward",
     name: "SwiGLU",
-    title: "SwiGLU",
-    about: "turns each token by itself: one product, gated by the silu of another"
+    title: "SwiGLU"
 });

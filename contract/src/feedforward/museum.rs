@@ -33,10 +33,10 @@ fn of_tokens(case: &SwiGluCase, dy: &[f32], tokens: Range<usize>) -> Passes {
     Oracle.passes(&some, dy.get(places).unwrap_or_default())
 }
 
-/// takes 4h, without the two thirds
+/// uses 4h without the two thirds
 ///
-/// SwiGLU has three matrices where other networks have two. With 4h it is half as large again, and it learns a little better:
-/// nobody complains.
+/// SwiGLU has three matrices where other networks have two. With 4h it is half as large again and learns a little better,
+/// so the mistake goes unnoticed.
 #[bug("feedforward/size-four-h", named_by = "feedforward/size-of-llama")]
 impl SwiGluLoops for SizeFourH {
     fn two_thirds(&self, hidden_size: usize) -> usize {
@@ -46,7 +46,7 @@ impl SwiGluLoops for SizeFourH {
 
 /// takes two thirds twice
 ///
-/// The size of the configuration had them already, and the layer took them once more. The network is a third smaller than it
+/// The configured size already included them, and the layer applied them again. The network is a third smaller than it
 /// says.
 #[bug(
     "feedforward/size-two-thirds-twice",
@@ -61,7 +61,7 @@ impl SwiGluLoops for SizeTwoThirdsTwice {
 
 /// rounds down to the multiple
 ///
-/// The quotient of whole numbers is cut, and so is the size.
+/// Integer division truncates, and so the size is truncated too.
 #[bug("feedforward/size-rounded-down", named_by = "feedforward/size-is-a-multiple")]
 impl SwiGluLoops for SizeRoundedDown {
     fn rounded(&self, size: usize, multiple_of: usize) -> usize {
@@ -69,9 +69,9 @@ impl SwiGluLoops for SizeRoundedDown {
     }
 }
 
-/// rounds to the nearest multiple, not up
+/// rounds to the nearest multiple instead of up
 ///
-/// round was called where ceil was meant. For the sizes of some models both give the same.
+/// round was called where ceil was meant, and for some models' sizes both agree.
 #[bug(
     "feedforward/size-rounded-to-nearest",
     named_by = "feedforward/size-is-a-multiple",
@@ -83,9 +83,9 @@ impl SwiGluLoops for SizeRoundedToNearest {
     }
 }
 
-/// goes to the next multiple, also from one
+/// goes to the next multiple, even from a multiple
 ///
-/// size / m + 1, times m. Only a size that is a multiple already shows it.
+/// In size / m + 1, times m, only a size that is already a multiple reveals it.
 #[bug("feedforward/size-always-up", named_by = "feedforward/size-is-a-multiple")]
 impl SwiGluLoops for SizeAlwaysUp {
     fn rounded(&self, size: usize, multiple_of: usize) -> usize {
@@ -95,7 +95,7 @@ impl SwiGluLoops for SizeAlwaysUp {
 
 /// rounds up to a power of 2
 ///
-/// The multiples in use are powers of 2, and so was the size made.
+/// The multiples in use are powers of 2, so the size became one as well.
 #[bug("feedforward/size-power-of-two", named_by = "feedforward/size-is-a-multiple")]
 impl SwiGluLoops for SizePowerOfTwo {
     fn rounded(&self, size: usize, multiple_of: usize) -> usize {
@@ -105,7 +105,7 @@ impl SwiGluLoops for SizePowerOfTwo {
 
 /// does not round to a multiple
 ///
-/// The two thirds were enough, it seemed. Kernels that need whole tiles get slow, and no number is wrong.
+/// The two thirds seemed enough. Kernels that need whole tiles get slow, although no number is wrong.
 #[bug("feedforward/size-not-rounded", named_by = "feedforward/size-is-a-multiple")]
 impl SwiGluLoops for SizeNotRounded {
     fn rounded(&self, size: usize, _: usize) -> usize {
@@ -113,9 +113,9 @@ impl SwiGluLoops for SizeNotRounded {
     }
 }
 
-/// rounds two thirds to the nearest whole number, not down
+/// rounds two thirds to the nearest whole number instead of down
 ///
-/// int() cuts, round() does not. The multiple hides it nearly always.
+/// int() truncates and round() does not, but the multiple nearly always hides it.
 #[bug("feedforward/size-two-thirds-rounded", named_by = "feedforward/size-any")]
 impl SwiGluLoops for SizeTwoThirdsRounded {
     fn two_thirds(&self, hidden_size: usize) -> usize {
@@ -123,9 +123,9 @@ impl SwiGluLoops for SizeTwoThirdsRounded {
     }
 }
 
-/// takes two thirds of h first, cuts them, and multiplies by 4
+/// takes two thirds of h first, truncates them, and multiplies by 4
 ///
-/// On paper the order does not matter. Cut to whole numbers, it does.
+/// On paper the order does not matter, but with truncation it does.
 #[bug("feedforward/size-four-times-two-thirds", named_by = "feedforward/size-is-a-multiple")]
 impl SwiGluLoops for SizeFourTimesTwoThirds {
     fn two_thirds(&self, hidden_size: usize) -> usize {
@@ -135,7 +135,7 @@ impl SwiGluLoops for SizeFourTimesTwoThirds {
 
 /// multiplies 4h, and takes two thirds of that
 ///
-/// On paper the order does not matter. Each step cuts to a whole number, so now and then it is off by one.
+/// On paper the order does not matter, but each step truncates, so now and then it is off by one.
 #[bug("feedforward/size-multiplier-first", named_by = "feedforward/size-any")]
 impl SwiGluLoops for SizeMultiplierFirst {
     fn size(&self, case: &SizeCase) -> usize {
@@ -156,7 +156,7 @@ impl SwiGluLoops for SizeMultiplierIgnored {
 
 /// multiplies after rounding up
 ///
-/// The result is no multiple any more.
+/// The result is then no longer a multiple.
 #[bug("feedforward/size-multiplier-last", named_by = "feedforward/size-of-llama")]
 impl SwiGluLoops for SizeMultiplierLast {
     fn size(&self, case: &SizeCase) -> usize {
@@ -165,9 +165,9 @@ impl SwiGluLoops for SizeMultiplierLast {
     }
 }
 
-/// cuts the multiplier itself to a whole number
+/// truncates the multiplier itself to a whole number
 ///
-/// int(1.3) is 1. With 1 and 2 it is right.
+/// int(1.3) is 1, while 1 and 2 come out right.
 #[bug("feedforward/size-multiplier-whole", named_by = "feedforward/size-of-llama")]
 impl SwiGluLoops for SizeMultiplierWhole {
     fn multiplied(&self, size: usize, multiplier: Option<f64>) -> usize {
@@ -175,10 +175,10 @@ impl SwiGluLoops for SizeMultiplierWhole {
     }
 }
 
-/// takes silu of W₃x, and multiplies by W₁x
+/// applies silu to W₃x and multiplies by W₁x
 ///
-/// The two matrices have one shape, and the product does not tell which factor was bent. A file that was loaded with both
-/// exchanged does the same.
+/// The two matrices have the same shape, and the product does not show which factor went through silu. Loading a file with
+/// both swapped does the same.
 #[bug(
     "feedforward/silu-on-up",
     named_by = "feedforward/linear-in-up-and-down",
@@ -196,7 +196,7 @@ impl SwiGluLoops for SiluOnUp {
     }
 }
 
-/// takes silu of the product of both branches
+/// applies silu to the product of both branches
 ///
 /// A bracket was closed too late.
 #[bug(
@@ -216,9 +216,9 @@ impl SwiGluLoops for SiluOfTheProduct {
     }
 }
 
-/// takes silu of both branches
+/// applies silu to both branches
 ///
-/// One activation was written for both halves of a fused matrix, before it was cut.
+/// A single activation was applied to both halves of a fused matrix before the split.
 #[bug("feedforward/silu-on-both", named_by = "feedforward/linear-in-up-and-down")]
 impl SwiGluLoops for SiluOnBoth {
     fn between(&self, a: f64, b: f64) -> f64 {
@@ -232,9 +232,9 @@ impl SwiGluLoops for SiluOnBoth {
     }
 }
 
-/// leaves W₃ out: silu(W₁x) alone
+/// leaves W₃ out and returns silu(W₁x) alone
 ///
-/// The name SwiGLU was looked up in a table of activations, and silu was found.
+/// SwiGLU was looked up in a table of activations, which had silu.
 #[bug(
     "feedforward/no-gate",
     named_by = "feedforward/linear-in-up-and-down",
@@ -254,7 +254,7 @@ impl SwiGluLoops for NoGate {
 
 /// adds the two branches instead of multiplying them
 ///
-/// A residual was in mind. The shapes fit.
+/// The author had a residual in mind, and the shapes fit.
 #[bug("feedforward/gate-added", named_by = "feedforward/linear-in-up-and-down")]
 impl SwiGluLoops for GateAdded {
     fn between(&self, a: f64, b: f64) -> f64 {
@@ -268,9 +268,9 @@ impl SwiGluLoops for GateAdded {
     }
 }
 
-/// multiplies the two branches plainly
+/// multiplies the two branches without silu
 ///
-/// The activation was lost in a rewrite. The network can still learn: a product is not linear.
+/// The activation was lost in a rewrite. The network can still learn, because a product is not linear.
 #[bug("feedforward/no-silu", named_by = "feedforward/silu-by-numbers")]
 impl SwiGluLoops for NoSilu {
     fn silu(&self, a: f64) -> f64 {
@@ -283,7 +283,7 @@ impl SwiGluLoops for NoSilu {
 
 /// opens the gate by the sigmoid alone, which is the first GLU
 ///
-/// σ(a) for a·σ(a). The letter in front was taken for a scale.
+/// σ(a) was written for a·σ(a), because the letter in front looked like a scale.
 #[bug("feedforward/sigmoid-for-silu", named_by = "feedforward/closed-gate")]
 impl SwiGluLoops for SigmoidForSilu {
     fn silu(&self, a: f64) -> f64 {
@@ -294,9 +294,9 @@ impl SwiGluLoops for SigmoidForSilu {
     }
 }
 
-/// takes relu for silu
+/// uses relu instead of silu
 ///
-/// The activation of an older configuration. Far from 0 both are alike.
+/// It is the activation of an older configuration, and far from 0 both agree.
 #[bug("feedforward/relu-for-silu", named_by = "feedforward/silu-by-numbers")]
 impl SwiGluLoops for ReluForSilu {
     fn silu(&self, a: f64) -> f64 {
@@ -307,9 +307,9 @@ impl SwiGluLoops for ReluForSilu {
     }
 }
 
-/// takes gelu for silu
+/// uses gelu instead of silu
 ///
-/// GEGLU is another member of the family, and the curves lie close together: the model still speaks.
+/// GEGLU is another member of the family, and the curves are so close that the model still speaks.
 #[bug("feedforward/gelu-for-silu", named_by = "feedforward/silu-by-numbers")]
 impl SwiGluLoops for GeluForSilu {
     fn silu(&self, a: f64) -> f64 {
@@ -321,9 +321,9 @@ impl SwiGluLoops for GeluForSilu {
     }
 }
 
-/// takes the sigmoid of 1.702·a
+/// uses the sigmoid of 1.702·a
 ///
-/// That is a fast form of gelu, which CLIP has.
+/// CLIP has it as a fast form of gelu.
 #[bug("feedforward/sigmoid-of-1702", named_by = "feedforward/silu-by-numbers")]
 impl SwiGluLoops for SigmoidOf1702 {
     fn silu(&self, a: f64) -> f64 {
@@ -335,9 +335,9 @@ impl SwiGluLoops for SigmoidOf1702 {
     }
 }
 
-/// takes pieces of straight lines for the sigmoid
+/// approximates the sigmoid by straight lines
 ///
-/// Hard swish was made for phones. It is off by up to a tenth.
+/// Hard swish was made for phones, and is off by up to a tenth.
 #[bug("feedforward/hard-silu", named_by = "feedforward/silu-by-numbers")]
 impl SwiGluLoops for HardSilu {
     fn sigmoid(&self, a: f64) -> f64 {
@@ -357,7 +357,7 @@ impl SwiGluLoops for SignOfExp {
 
 /// computes the sigmoid as exp(a) / (1 + exp(a)) in f32
 ///
-/// It is the same on paper. From a = 89 on it is ∞ / ∞, which is NaN.
+/// It is the same on paper, but from a = 89 on it is ∞ / ∞, which is NaN.
 #[bug("feedforward/exp-overflows", named_by = "feedforward/open-gate")]
 impl SwiGluLoops for ExpOverflows {
     fn sigmoid(&self, a: f64) -> f64 {
@@ -368,7 +368,7 @@ impl SwiGluLoops for ExpOverflows {
 
 /// clips W₁x at 7
 ///
-/// Some models are trained so, and their code was taken over. Small inputs do not show it.
+/// Some models are trained this way, and their code was copied. Small inputs do not reveal it.
 #[bug("feedforward/gate-clipped", named_by = "feedforward/open-gate")]
 impl SwiGluLoops for GateClipped {
     fn silu(&self, a: f64) -> f64 {
@@ -382,7 +382,7 @@ impl SwiGluLoops for GateClipped {
 
 /// reads the matrices column by column
 ///
-/// A file of another framework keeps its weights the other way round, and a reshape made them fit.
+/// Another framework's file stores the weights the other way round, and a reshape made them fit.
 #[bug("feedforward/matrices-transposed", named_by = "feedforward/forward-f64-loops")]
 impl SwiGluLoops for MatricesTransposed {
     fn weight(&self, matrix: &[f32], [rows, _]: [usize; 2], [row, column]: [usize; 2]) -> f64 {
@@ -390,9 +390,9 @@ impl SwiGluLoops for MatricesTransposed {
     }
 }
 
-/// takes every second row of a fused matrix for the gate, where the halves are meant
+/// uses every second row of a fused matrix for the gate instead of a half
 ///
-/// Both layouts are in use. The product of each pair fits, and the pairs are wrong.
+/// Both layouts are in use. The product of each pair fits, but the pairs are wrong.
 #[bug("feedforward/interleaved", named_by = "feedforward/linear-in-up-and-down")]
 impl SwiGluLoops for Interleaved {
     fn passes(&self, case: &SwiGluCase, dy: &[f32]) -> Passes {
@@ -413,9 +413,9 @@ impl SwiGluLoops for Interleaved {
     }
 }
 
-/// leaves the last unit out
+/// leaves out the last unit
 ///
-/// A loop over pairs of units drops the one that is left. Usual sizes are even.
+/// A loop over pairs of units drops the one that remains, and usual sizes are even.
 #[bug("feedforward/last-unit-lost", named_by = "feedforward/units-permute")]
 impl SwiGluLoops for LastUnitLost {
     fn passes(&self, case: &SwiGluCase, dy: &[f32]) -> Passes {
@@ -428,9 +428,9 @@ impl SwiGluLoops for LastUnitLost {
     }
 }
 
-/// adds products in lanes of four and forgets those that fill no lane
+/// adds up products in lanes of four and forgets those that do not fill a lane
 ///
-/// chunks_exact gives full chunks only; the rest has to be asked for. Sizes that are powers of 2 have no rest.
+/// chunks_exact yields only full chunks, and the rest must be asked for. Sizes that are powers of 2 leave no rest.
 #[bug("feedforward/lane-tail-lost", named_by = "feedforward/forward-f64-loops")]
 impl SwiGluLoops for LaneTailLost {
     fn inner(&self, products: &mut dyn ExactSizeIterator<Item = f64>) -> f64 {
@@ -439,9 +439,9 @@ impl SwiGluLoops for LaneTailLost {
     }
 }
 
-/// opens the gates of all tokens as the first one of the batch says
+/// uses the gates of the batch's first token for all tokens
 ///
-/// An index was left at 0. One token at a time, it is right.
+/// An index was left at 0, so a single token at a time comes out right.
 #[bug("feedforward/first-tokens-gate", named_by = "feedforward/tokens-are-independent")]
 impl SwiGluLoops for FirstTokensGate {
     fn passes(&self, case: &SwiGluCase, dy: &[f32]) -> Passes {
@@ -458,9 +458,9 @@ impl SwiGluLoops for FirstTokensGate {
     }
 }
 
-/// turns NaN into 0
+/// replaces NaN by 0
 ///
-/// A loss had become NaN, and a nan_to_num ended that. The weights go on learning from zeros.
+/// When a loss became NaN, a nan_to_num made it go away, and now the weights learn from zeros.
 #[bug("feedforward/nan-swallowed", named_by = "feedforward/tokens-are-independent")]
 impl SwiGluLoops for NanSwallowed {
     fn between(&self, a: f64, b: f64) -> f64 {
@@ -469,9 +469,9 @@ impl SwiGluLoops for NanSwallowed {
     }
 }
 
-/// takes the slope of the sigmoid for that of silu
+/// uses the sigmoid's derivative for silu
 ///
-/// σ(1 − σ) is what one knows by heart. The factor a was forgotten on the way back.
+/// σ(1 − σ) is what one knows by heart, so the backward pass forgets the factor a.
 #[bug("feedforward/slope-of-the-sigmoid", named_by = "feedforward/gradient-at-a-closed-gate")]
 impl SwiGluLoops for SlopeOfTheSigmoid {
     fn slope(&self, a: f64) -> f64 {
@@ -480,9 +480,9 @@ impl SwiGluLoops for SlopeOfTheSigmoid {
     }
 }
 
-/// takes σ(a) for the slope of silu
+/// uses σ(a) as the derivative of silu
 ///
-/// The gate was taken for a constant: half of the product rule.
+/// This treats the gate as a constant, which is half of the product rule.
 #[bug("feedforward/slope-without-its-rest", named_by = "feedforward/gradient-differences")]
 impl SwiGluLoops for SlopeWithoutItsRest {
     fn slope(&self, a: f64) -> f64 {
@@ -490,9 +490,9 @@ impl SwiGluLoops for SlopeWithoutItsRest {
     }
 }
 
-/// subtracts a(1 − σ(a)) in the slope of silu
+/// subtracts a(1 − σ(a)) in the derivative of silu
 ///
-/// A sign was lost between paper and code. At 0 both are ½.
+/// A sign was lost between paper and code, and at 0 both are ½.
 #[bug("feedforward/slope-sign", named_by = "feedforward/gradient-differences")]
 impl SwiGluLoops for SlopeSign {
     fn slope(&self, a: f64) -> f64 {
@@ -501,9 +501,9 @@ impl SwiGluLoops for SlopeSign {
     }
 }
 
-/// computes the slope from silu(a) where a is meant
+/// computes the derivative from silu(a) instead of a
 ///
-/// The forward pass had kept silu(a) and no more.
+/// The forward pass had saved only silu(a).
 #[bug("feedforward/slope-of-silu-of-silu", named_by = "feedforward/gradient-differences")]
 impl SwiGluLoops for SlopeOfSiluOfSilu {
     fn slope(&self, a: f64) -> f64 {
@@ -512,7 +512,7 @@ impl SwiGluLoops for SlopeOfSiluOfSilu {
     }
 }
 
-/// takes the gate for a constant: W₁ gets no gradient
+/// treats the gate as a constant, so that W₁ gets no gradient
 ///
 /// It was computed from a copy without a tape.
 #[bug("feedforward/gate-is-constant", named_by = "feedforward/gradient-at-a-closed-gate")]
@@ -524,7 +524,7 @@ impl SwiGluLoops for GateIsConstant {
 
 /// forgets the factor W₃x in the gradient of the gate
 ///
-/// One factor of a product stands in the gradient of the other. It was 1 in the test.
+/// In a product each factor's gradient contains the other one, which was 1 in the test.
 #[bug("feedforward/da-without-up", named_by = "feedforward/gradient-at-a-closed-gate")]
 impl SwiGluLoops for DaWithoutUp {
     fn da(&self, dz: f64, a: f64, _: f64) -> f64 {
@@ -532,9 +532,9 @@ impl SwiGluLoops for DaWithoutUp {
     }
 }
 
-/// multiplies by W₁x where silu(W₁x) is meant, in the gradient of W₃
+/// multiplies by W₁x instead of silu(W₁x) in the gradient of W₃
 ///
-/// The name gate stood for both.
+/// Both were named gate.
 #[bug("feedforward/db-of-the-gate", named_by = "feedforward/gradient-along-the-weights")]
 impl SwiGluLoops for DbOfTheGate {
     fn db(&self, dz: f64, a: f64, _: f64) -> f64 {
@@ -542,9 +542,9 @@ impl SwiGluLoops for DbOfTheGate {
     }
 }
 
-/// multiplies by σ(a) where silu(a) is meant, in the gradient of W₃
+/// multiplies by σ(a) instead of silu(a) in the gradient of W₃
 ///
-/// The sigmoid was kept for the slope, and used here too.
+/// The sigmoid was saved for the derivative, and used here too.
 #[bug("feedforward/db-is-open", named_by = "feedforward/gradient-at-a-closed-gate")]
 impl SwiGluLoops for DbIsOpen {
     fn db(&self, dz: f64, a: f64, _: f64) -> f64 {
@@ -552,7 +552,7 @@ impl SwiGluLoops for DbIsOpen {
     }
 }
 
-/// forgets what comes to x through the gate
+/// forgets what x receives through the gate
 ///
 /// x is used twice, and one gradient overwrote the other.
 #[bug("feedforward/dx-through-up-only", named_by = "feedforward/gradient-differences")]
@@ -562,9 +562,9 @@ impl SwiGluLoops for DxThroughUpOnly {
     }
 }
 
-/// forgets what comes to x through W₃
+/// forgets what x receives through W₃
 ///
-/// x is used twice, and one of both was a copy without a tape.
+/// x is used twice, and one of the two was a copy without a tape.
 #[bug("feedforward/dx-through-gate-only", named_by = "feedforward/gradient-differences")]
 impl SwiGluLoops for DxThroughGateOnly {
     fn dx(&self, through_gate: f64, _: f64) -> f64 {
@@ -572,9 +572,9 @@ impl SwiGluLoops for DxThroughGateOnly {
     }
 }
 
-/// gives the gradient of W₁ to W₃, and that of W₃ to W₁
+/// swaps the gradients of W₁ and W₃
 ///
-/// Two results of one shape, in the wrong order.
+/// The two results have the same shape, and were returned in the wrong order.
 #[bug("feedforward/gradients-exchanged", named_by = "feedforward/gradient-at-a-closed-gate")]
 impl SwiGluLoops for GradientsExchanged {
     fn passes(&self, case: &SwiGluCase, dy: &[f32]) -> Passes {
@@ -583,9 +583,9 @@ impl SwiGluLoops for GradientsExchanged {
     }
 }
 
-/// takes the mean over the tokens for the gradients of the weights, not the sum
+/// averages the gradients of the weights over the tokens instead of summing them
 ///
-/// A mean is the business of the loss. With one token it is right.
+/// The mean belongs to the loss, and with one token there is no difference.
 #[bug("feedforward/gradients-mean", named_by = "feedforward/gradient-at-a-closed-gate")]
 impl SwiGluLoops for GradientsMean {
     fn passes(&self, case: &SwiGluCase, dy: &[f32]) -> Passes {
@@ -598,9 +598,9 @@ impl SwiGluLoops for GradientsMean {
     }
 }
 
-/// keeps the last token's part of the gradients of the weights only
+/// keeps only the last token's part of the gradients of the weights
 ///
-/// An assignment where a sum was meant.
+/// It was assigned instead of added.
 #[bug("feedforward/last-token-only", named_by = "feedforward/gradient-at-a-closed-gate")]
 impl SwiGluLoops for LastTokenOnly {
     fn passes(&self, case: &SwiGluCase, dy: &[f32]) -> Passes {
@@ -612,7 +612,7 @@ impl SwiGluLoops for LastTokenOnly {
 
 /// sums the gradients of the weights over the last batch row only
 ///
-/// A product for each batch row, and one place for all of them.
+/// Each batch row has its product, but all share one place.
 #[bug("feedforward/last-batch-only", named_by = "feedforward/gradient-of-the-gate")]
 impl SwiGluLoops for LastBatchOnly {
     fn passes(&self, case: &SwiGluCase, dy: &[f32]) -> Passes {
@@ -622,9 +622,9 @@ impl SwiGluLoops for LastBatchOnly {
     }
 }
 
-/// adds the first eight tokens only for the gradients of the weights
+/// adds up only the first eight tokens for the gradients of the weights
 ///
-/// A block of tokens was added in one step, and the loop over the blocks was missing.
+/// A block of tokens is added in one step, but the loop over the blocks is missing.
 #[bug("feedforward/eight-tokens", named_by = "feedforward/gradient-of-down")]
 impl SwiGluLoops for EightTokens {
     fn passes(&self, case: &SwiGluCase, dy: &[f32]) -> Passes {
@@ -634,9 +634,9 @@ impl SwiGluLoops for EightTokens {
     }
 }
 
-/// adds the gradients of the weights up in blocks of 128 tokens and loses the last one if it is not full
+/// adds up the gradients of the weights in blocks of 128 tokens and loses the last one if it is not full
 ///
-/// A partial sum for each block, and tokens / 128 of them. Few tokens take the simple way and are right.
+/// Each block gets a partial sum, and there are tokens / 128 of them. A few tokens take the simple path, which is right.
 #[bug("feedforward/block-lost", named_by = "feedforward/gradient-of-the-gate")]
 impl SwiGluLoops for BlockLost {
     fn passes(&self, case: &SwiGluCase, dy: &[f32]) -> Passes {
@@ -646,9 +646,9 @@ impl SwiGluLoops for BlockLost {
     }
 }
 
-/// gives the gradient of W₂ transposed
+/// returns the gradient of W₂ transposed
 ///
-/// dyᵀz for zᵀdy: as many numbers, in another order.
+/// dyᵀz was written for zᵀdy, which has as many numbers in another order.
 #[bug("feedforward/down-transposed-back", named_by = "feedforward/gradient-along-the-weights")]
 impl SwiGluLoops for DownTransposedBack {
     fn passes(&self, case: &SwiGluCase, dy: &[f32]) -> Passes {
@@ -659,9 +659,9 @@ impl SwiGluLoops for DownTransposedBack {
     }
 }
 
-/// takes silu(a) alone for z in the gradient of W₂
+/// uses silu(a) alone as z in the gradient of W₂
 ///
-/// z is the product of both branches; only one of them was kept.
+/// z is the product of both branches, but only one of them was saved.
 #[bug("feedforward/down-before-the-gate", named_by = "feedforward/gradient-along-the-weights")]
 impl SwiGluLoops for DownBeforeTheGate {
     fn passes(&self, case: &SwiGluCase, dy: &[f32]) -> Passes {

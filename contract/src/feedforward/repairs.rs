@@ -28,7 +28,7 @@ fn silu(swiglu: &Network) -> Option<String> {
         }
         let right = Oracle.silu(f64::from(a));
         if wrong.is_none() && !same(got, right) {
-            wrong = Some(format!("silu({a}), {}, was taken as {}", number(right), number(got)));
+            wrong = Some(format!("silu({a}) is {}, but {} was used", number(right), number(got)));
         }
     }
     wrong
@@ -43,5 +43,5 @@ fn size(swiglu: &Network) -> Option<String> {
     let (got, right) = (of(h, 1)?, 2 * 4 * h / 3);
     let rounds_up = of(h, multiple_of)? == got.next_multiple_of(multiple_of);
     (got != right && rounds_up)
-        .then(|| format!("two thirds of 4·{h}, {right}, were taken as {got}"))
+        .then(|| format!("two thirds of 4·{h} are {right}, but {got} was used"))
 }

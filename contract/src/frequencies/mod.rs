@@ -31,6 +31,5 @@ use crate::component::component;
 component!(StretchedRope {
     slug: "frequencies",
     name: "Stretched RoPE",
-    title: "Stretched RoPE",
-    about: "slows the planes of RoPE for longer texts, each by a rule"
+    title: "Stretched RoPE"
 });

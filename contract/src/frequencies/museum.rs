@@ -31,7 +31,7 @@ struct DynamicKeeps(RefCell<BTreeMap<(u64, u64), f64>>);
 
 /// keeps the frequencies of the longest call
 ///
-/// A buffer was overwritten by a long call and never put back. The same question gets another answer after it.
+/// A long call overwrote a buffer that was never restored, so the same question gets another answer afterwards.
 #[bug("frequencies/dynamic-keeps", named_by = "frequencies/dynamic-forgets",
     of = DynamicKeeps::default(), source = "transformers issue 25306")]
 impl StretchedRopeLoops for DynamicKeeps {
@@ -45,7 +45,7 @@ impl StretchedRopeLoops for DynamicKeeps {
 
 /// multiplies the frequencies by the factor instead of dividing
 ///
-/// A factor of 4 was read as 1/4, as some programs write it. Angles grow four times as fast, and no shape tells.
+/// A factor of 4 was read as 1/4, as some programs write it. Angles grow four times as fast, and no shape shows it.
 #[bug("frequencies/interpolation-multiplies", named_by = "frequencies/interpolation-at-a-multiple")]
 impl StretchedRopeLoops for InterpolationMultiplies {
     fn interpolated(&self, i: usize, d: f64, base: f64, k: f64) -> f64 {
@@ -55,7 +55,7 @@ impl StretchedRopeLoops for InterpolationMultiplies {
 
 /// multiplies the base by the factor instead of dividing the frequencies
 ///
-/// Both slow the slow planes. Here the fastest plane turns as before.
+/// Both slow down the slow planes, but here the fastest plane turns as before.
 #[bug(
     "frequencies/interpolation-of-the-base",
     named_by = "frequencies/interpolation-at-a-multiple"
@@ -66,9 +66,9 @@ impl StretchedRopeLoops for InterpolationOfTheBase {
     }
 }
 
-/// leaves the fastest plane as it is
+/// leaves the fastest plane unchanged
 ///
-/// NTK was in mind, which does.
+/// The author had NTK in mind, which does so.
 #[bug(
     "frequencies/interpolation-spares-the-first-plane",
     named_by = "frequencies/interpolation-at-a-multiple"
@@ -79,9 +79,9 @@ impl StretchedRopeLoops for InterpolationSparesTheFirstPlane {
     }
 }
 
-/// counts the exponents in the whole head where a part of it turns
+/// counts the exponents over the whole head where only part of it turns
 ///
-/// The table was made for head_dim, and its first columns were taken. At position 0 both agree, and then they drift apart.
+/// The table was built for head_dim, and its first columns were used. At position 0 both agree, and then they drift apart.
 #[bug(
     "frequencies/exponents-of-the-head",
     named_by = "frequencies/part-as-a-small-head",
@@ -93,9 +93,9 @@ impl StretchedRopeLoops for ExponentsOfTheHead {
     }
 }
 
-/// multiplies the base by the factor, without its power
+/// multiplies the base by the factor without its power
 ///
-/// The power d/(d − 2) is near 1 for large heads, so it seems to be a detail.
+/// The power d/(d − 2) is near 1 for large heads, so it looks like a detail.
 #[bug(
     "frequencies/ntk-base-times-the-factor",
     named_by = "frequencies/ntk-ends",
@@ -107,9 +107,9 @@ impl StretchedRopeLoops for NtkBaseTimesTheFactor {
     }
 }
 
-/// takes the power d/(d − 1)
+/// uses the power d/(d − 1)
 ///
-/// One less was remembered. The last plane has the exponent (d − 2)/d.
+/// The code remembered one less. The last plane has the exponent (d − 2)/d.
 #[bug("frequencies/ntk-power-of-d-minus-1", named_by = "frequencies/ntk-ends")]
 impl StretchedRopeLoops for NtkPowerOfDMinus1 {
     fn ntk_power(&self, d: f64) -> f64 {
@@ -117,9 +117,9 @@ impl StretchedRopeLoops for NtkPowerOfDMinus1 {
     }
 }
 
-/// takes the power (d − 2)/d
+/// uses the power (d − 2)/d
 ///
-/// The quotient was turned over.
+/// The quotient was inverted.
 #[bug("frequencies/ntk-power-inverted", named_by = "frequencies/ntk-ends")]
 impl StretchedRopeLoops for NtkPowerInverted {
     fn ntk_power(&self, d: f64) -> f64 {
@@ -127,9 +127,9 @@ impl StretchedRopeLoops for NtkPowerInverted {
     }
 }
 
-/// divides plane i by a number that grows evenly from 1 to the factor
+/// divides plane i by a number that grows linearly from 1 to the factor
 ///
-/// The ends are right, and NTK is said to spread the factor over the planes. It spreads its logarithm.
+/// The ends are right, and NTK is said to spread the factor over the planes, but it spreads its logarithm.
 #[bug("frequencies/ntk-slows-evenly", named_by = "frequencies/ntk-is-one-base")]
 impl StretchedRopeLoops for NtkSlowsEvenly {
     fn ntk(&self, i: usize, d: f64, base: f64, k: f64) -> f64 {
@@ -137,9 +137,9 @@ impl StretchedRopeLoops for NtkSlowsEvenly {
     }
 }
 
-/// takes the formula for short calls too
+/// applies the formula to short calls too
 ///
-/// Below the trained length the ratio is below 1, and the planes get faster than trained.
+/// Below the trained length the ratio is below 1, so the planes become faster than trained.
 #[bug("frequencies/dynamic-at-any-length", named_by = "frequencies/dynamic-short-is-plain")]
 impl StretchedRopeLoops for DynamicAtAnyLength {
     fn dynamic_ratio(&self, f: f64, ms: f64, length: f64) -> f64 {
@@ -147,9 +147,10 @@ impl StretchedRopeLoops for DynamicAtAnyLength {
     }
 }
 
-/// computes one ratio from the factor, and takes it for every length
+/// computes one ratio from the factor and uses it for every length
 ///
-/// The largest length, f·ms, was put in for the length. Then f·f − (f − 1) is a constant: texts that fit are stretched too.
+/// The largest length, f·ms, was used as the length. Then f·f − (f − 1) is a constant, and even texts that fit are
+/// stretched.
 #[bug(
     "frequencies/dynamic-is-static",
     named_by = "frequencies/dynamic-short-is-plain",
@@ -163,7 +164,7 @@ impl StretchedRopeLoops for DynamicIsStatic {
 
 /// stretches by the factor itself once a text is too long
 ///
-/// Dynamic was taken for: off or on.
+/// Dynamic was understood as either off or on.
 #[bug("frequencies/dynamic-ratio-is-the-factor", named_by = "frequencies/dynamic-slowest-plane")]
 impl StretchedRopeLoops for DynamicRatioIsTheFactor {
     fn dynamic_ratio(&self, f: f64, ms: f64, length: f64) -> f64 {
@@ -171,9 +172,9 @@ impl StretchedRopeLoops for DynamicRatioIsTheFactor {
     }
 }
 
-/// forgets to take f − 1 away
+/// forgets to subtract f − 1
 ///
-/// f·L/ms alone jumps from 1 to f at the trained length. With f = 1 it is right.
+/// f·L/ms alone jumps from 1 to f at the trained length, and for f = 1 it is right.
 #[bug("frequencies/dynamic-without-minus", named_by = "frequencies/dynamic-slowest-plane")]
 impl StretchedRopeLoops for DynamicWithoutMinus {
     fn dynamic_ratio(&self, f: f64, ms: f64, length: f64) -> f64 {
@@ -181,9 +182,9 @@ impl StretchedRopeLoops for DynamicWithoutMinus {
     }
 }
 
-/// takes L/ms, whatever the factor is
+/// uses L/ms, whatever the factor is
 ///
-/// That is the rule of the paper on YaRN. A configuration with a factor of 2 gets another model.
+/// That is the YaRN paper's rule, but a configuration with a factor of 2 gets another model.
 #[bug("frequencies/dynamic-without-factor", named_by = "frequencies/dynamic-slowest-plane")]
 impl StretchedRopeLoops for DynamicWithoutFactor {
     fn dynamic_ratio(&self, _: f64, ms: f64, length: f64) -> f64 {
@@ -191,9 +192,9 @@ impl StretchedRopeLoops for DynamicWithoutFactor {
     }
 }
 
-/// takes the rows of the call for the length of the text
+/// uses the number of rows in the call as the length of the text
 ///
-/// A prompt is right. Then the text is continued token by token, and each call has one row.
+/// A prompt is right, but then the text continues token by token, and each call has one row.
 #[bug("frequencies/length-of-the-call", named_by = "frequencies/length-from-the-start")]
 impl StretchedRopeLoops for LengthOfTheCall {
     fn length(&self, _: usize, seq_len: usize) -> usize {
@@ -201,9 +202,9 @@ impl StretchedRopeLoops for LengthOfTheCall {
     }
 }
 
-/// takes the offset for the length of the text
+/// uses the offset as the length of the text
 ///
-/// A long prompt has the offset 0, and so the frequencies of a short text.
+/// A long prompt has the offset 0, and so gets the frequencies of a short text.
 #[bug(
     "frequencies/length-of-the-cache",
     named_by = "frequencies/length-from-the-start",
@@ -215,9 +216,9 @@ impl StretchedRopeLoops for LengthOfTheCache {
     }
 }
 
-/// takes the long list for short texts, and the short one for long texts
+/// uses the long list for short texts and the short one for long texts
 ///
-/// The comparison was turned round.
+/// The comparison was reversed.
 #[bug("frequencies/longrope-lists-exchanged", named_by = "frequencies/longrope-list-by-length")]
 impl StretchedRopeLoops for LongropeListsExchanged {
     fn is_long(&self, length: usize, ms: usize) -> bool {
@@ -225,9 +226,9 @@ impl StretchedRopeLoops for LongropeListsExchanged {
     }
 }
 
-/// takes the long list for every text
+/// uses the long list for every text
 ///
-/// The list was chosen by the room that was reserved, and not by the text. Short texts are turned by divisors up to 60.
+/// The list was chosen by the reserved length instead of the text's. Short texts are slowed by divisors up to 60.
 #[bug(
     "frequencies/longrope-always-long",
     named_by = "frequencies/longrope-list-by-length",
@@ -239,9 +240,9 @@ impl StretchedRopeLoops for LongropeAlwaysLong {
     }
 }
 
-/// takes the long list at the trained length itself
+/// switches to the long list at the trained length itself
 ///
-/// < for ≤. One length alone is wrong.
+/// < was written for ≤, so only one length is wrong.
 #[bug(
     "frequencies/longrope-long-from-ms-on",
     named_by = "frequencies/longrope-list-by-length",
@@ -255,7 +256,7 @@ impl StretchedRopeLoops for LongropeLongFromMsOn {
 
 /// multiplies by the divisors
 ///
-/// They are called factors.
+/// After all, they are called factors.
 #[bug("frequencies/longrope-multiplies", named_by = "frequencies/longrope-list-by-length")]
 impl StretchedRopeLoops for LongropeMultiplies {
     fn divided(&self, theta: f64, divisor: f64, _: f64) -> f64 {
@@ -276,9 +277,9 @@ impl StretchedRopeLoops for LongropeDividesByTheFactorToo {
     }
 }
 
-/// cuts divisors below 1
+/// clamps divisors to at least 1
 ///
-/// No plane shall be faster than trained, it was thought. A search may find that one should be.
+/// The assumption was that no plane should be faster than trained, but a search may find one that should.
 #[bug("frequencies/longrope-divisors-below-1", named_by = "frequencies/longrope-any-divisor")]
 impl StretchedRopeLoops for LongropeDivisorsBelow1 {
     fn divided(&self, theta: f64, divisor: f64, _: f64) -> f64 {
@@ -288,7 +289,7 @@ impl StretchedRopeLoops for LongropeDivisorsBelow1 {
 
 /// forgets the root of the scale
 ///
-/// Queries and keys have the scale both, so the scores have its square, and the square was written.
+/// Queries and keys both carry the scale, so the scores have its square, and the square was written.
 #[bug("frequencies/longrope-scale-without-root", named_by = "frequencies/longrope-scale")]
 impl StretchedRopeLoops for LongropeScaleWithoutRoot {
     fn long_scale(&self, k: f64, ms: f64, _: bool) -> f64 {
@@ -298,7 +299,7 @@ impl StretchedRopeLoops for LongropeScaleWithoutRoot {
 
 /// scales long texts only
 ///
-/// Short texts have their own list, so they seem to be untouched. The model was trained with the scale on both.
+/// Short texts have their own list and seem untouched, but the model was trained with the scale on both.
 #[bug("frequencies/longrope-scale-for-long-texts", named_by = "frequencies/longrope-scale")]
 impl StretchedRopeLoops for LongropeScaleForLongTexts {
     fn long_scale(&self, k: f64, ms: f64, is_long: bool) -> f64 {
@@ -306,9 +307,9 @@ impl StretchedRopeLoops for LongropeScaleForLongTexts {
     }
 }
 
-/// takes YaRN's scale
+/// uses YaRN's scale
 ///
-/// There is one function for the scale, and it was called for both rules.
+/// A single function computes the scale, and it was called for both rules.
 #[bug("frequencies/longrope-scale-of-yarn", named_by = "frequencies/longrope-scale")]
 impl StretchedRopeLoops for LongropeScaleOfYarn {
     fn long_scale(&self, k: f64, _: f64, _: bool) -> f64 {
@@ -316,9 +317,9 @@ impl StretchedRopeLoops for LongropeScaleOfYarn {
     }
 }
 
-/// interpolates the fast planes, and leaves the slow ones
+/// interpolates the fast planes and leaves the slow ones
 ///
-/// The mask says which share is kept, and was taken for the share that is interpolated.
+/// The mask says which share is kept, but was read as the share that is interpolated.
 #[bug("frequencies/yarn-ramp-backward", named_by = "frequencies/yarn-ends")]
 impl StretchedRopeLoops for YarnRampBackward {
     fn yarn_kept(&self, i: f64, ends: [f64; 2], turns: f64) -> f64 {
@@ -326,9 +327,9 @@ impl StretchedRopeLoops for YarnRampBackward {
     }
 }
 
-/// exchanges beta fast and beta slow
+/// swaps beta fast and beta slow
 ///
-/// 32 and 1 are two numbers without units. The ramp then ends before it begins.
+/// 32 and 1 are two numbers without units. The ramp then ends before it starts.
 #[bug("frequencies/yarn-limits-exchanged", named_by = "frequencies/yarn-ends")]
 impl StretchedRopeLoops for YarnLimitsExchanged {
     fn yarn_ends(&self, [fast, slow]: [f64; 2], d: f64, base: f64, ms: f64) -> [f64; 2] {
@@ -336,9 +337,9 @@ impl StretchedRopeLoops for YarnLimitsExchanged {
     }
 }
 
-/// interpolates every plane alike
+/// interpolates every plane equally
 ///
-/// Positions were divided by the factor, for all planes: that is interpolation under another name.
+/// Positions were divided by the factor for all planes, which is plain interpolation under another name.
 #[bug(
     "frequencies/yarn-all-interpolated",
     named_by = "frequencies/yarn-ends",
@@ -364,9 +365,9 @@ impl StretchedRopeLoops for YarnStretchedLength {
     }
 }
 
-/// counts radians for turns
+/// counts radians instead of turns
 ///
-/// ms·θ is an angle. A turn has 2π of it.
+/// ms·θ is an angle, of which a turn takes 2π.
 #[bug("frequencies/yarn-without-two-pi", named_by = "frequencies/yarn-ends")]
 impl StretchedRopeLoops for YarnWithoutTwoPi {
     fn yarn_plane(&self, turns: f64, d: f64, base: f64, ms: f64) -> f64 {
@@ -374,9 +375,9 @@ impl StretchedRopeLoops for YarnWithoutTwoPi {
     }
 }
 
-/// takes the natural logarithm above and the decimal one below
+/// divides a natural logarithm by a decimal one
 ///
-/// log is ln in one language and log10 in another. A quotient of two is right in either, if both are of one kind.
+/// log is ln in one language and log10 in another. A quotient of two is right in either, as long as both are the same kind.
 #[bug("frequencies/yarn-log-of-two-kinds", named_by = "frequencies/yarn-ends")]
 impl StretchedRopeLoops for YarnLogOfTwoKinds {
     fn yarn_plane(&self, turns: f64, d: f64, base: f64, ms: f64) -> f64 {
@@ -386,7 +387,7 @@ impl StretchedRopeLoops for YarnLogOfTwoKinds {
 
 /// does not round the ends of the ramp
 ///
-/// The paper does not round. The code of its authors does, and models were trained with it.
+/// The paper does not round, but its authors' code does, and models were trained with it.
 #[bug("frequencies/yarn-not-rounded-at-all", named_by = "frequencies/yarn-ramp")]
 impl StretchedRopeLoops for YarnNotRoundedAtAll {
     fn yarn_rounded(&self, ends: [f64; 2], _: bool) -> [f64; 2] {
@@ -394,9 +395,9 @@ impl StretchedRopeLoops for YarnNotRoundedAtAll {
     }
 }
 
-/// rounds the ends of the ramp even if it shall not
+/// rounds the ends of the ramp even when it should not
 ///
-/// A setting that came later, truncate, was not read. GPT-OSS has it off.
+/// A later setting, truncate, was not read. GPT-OSS has it off.
 #[bug(
     "frequencies/yarn-always-rounded",
     named_by = "frequencies/yarn-not-rounded",
@@ -410,7 +411,7 @@ impl StretchedRopeLoops for YarnAlwaysRounded {
 
 /// rounds the ends of the ramp inwards
 ///
-/// ceil and floor were exchanged. The ramp is up to two planes shorter.
+/// ceil and floor were swapped, so the ramp is up to two planes shorter.
 #[bug("frequencies/yarn-rounded-inwards", named_by = "frequencies/yarn-ramp")]
 impl StretchedRopeLoops for YarnRoundedInwards {
     fn yarn_rounded(&self, [first, last]: [f64; 2], truncate: bool) -> [f64; 2] {
@@ -418,9 +419,9 @@ impl StretchedRopeLoops for YarnRoundedInwards {
     }
 }
 
-/// lets the ramp fall evenly in turns, not in planes
+/// lets the ramp fall linearly in turns instead of planes
 ///
-/// So the paper has it. The code that trained the models counts planes, and the two differ between the ends.
+/// The paper does so, but the code that trained the models counts planes, and the two differ between the ends.
 #[bug("frequencies/yarn-ramp-of-the-paper", named_by = "frequencies/yarn-ramp")]
 impl StretchedRopeLoops for YarnRampOfThePaper {
     fn yarn_kept(&self, _: f64, _: [f64; 2], turns: f64) -> f64 {
@@ -428,9 +429,9 @@ impl StretchedRopeLoops for YarnRampOfThePaper {
     }
 }
 
-/// does not cut the ramp off at 0 and 1
+/// does not clamp the ramp to 0 and 1
 ///
-/// Planes before it get faster than they were, and planes behind it turn backward.
+/// Planes before it become faster than they were, and planes after it turn backward.
 #[bug("frequencies/yarn-ramp-not-cut", named_by = "frequencies/yarn-between")]
 impl StretchedRopeLoops for YarnRampNotCut {
     fn yarn_kept(&self, i: f64, [first, last]: [f64; 2], _: f64) -> f64 {
@@ -438,9 +439,10 @@ impl StretchedRopeLoops for YarnRampNotCut {
     }
 }
 
-/// cuts the end of the ramp off at the last plane
+/// clamps the end of the ramp at the last plane
 ///
-/// There are d/2 planes, and the published code cuts at d − 1. It looks like its mistake, but models were trained with it.
+/// There are d/2 planes, but the published code clamps at d − 1. That looks like a mistake, but models were trained with
+/// it.
 #[bug("frequencies/yarn-ramp-ends-in-the-head", named_by = "frequencies/yarn-any")]
 impl StretchedRopeLoops for YarnRampEndsInTheHead {
     fn yarn_within(&self, [first, last]: [f64; 2], d: f64) -> [f64; 2] {
@@ -450,8 +452,8 @@ impl StretchedRopeLoops for YarnRampEndsInTheHead {
 
 /// leaves the scale at 1
 ///
-/// Two settings of the file cancelled, or the scale was taken for an option. The model speaks fluently, and does not do what it
-/// is told.
+/// Two settings in the file cancelled, or the scale was thought optional. The model speaks fluently, but does not follow
+/// instructions.
 #[bug(
     "frequencies/yarn-scale-missing",
     named_by = "frequencies/yarn-scale",
@@ -465,7 +467,7 @@ impl StretchedRopeLoops for YarnScaleMissing {
 
 /// squares the scale
 ///
-/// The file holds the whole scale, and it was multiplied by the scale once more.
+/// The file already holds the whole scale, which was then multiplied by the scale again.
 #[bug(
     "frequencies/yarn-scale-squared",
     named_by = "frequencies/yarn-scale",
@@ -477,9 +479,9 @@ impl StretchedRopeLoops for YarnScaleSquared {
     }
 }
 
-/// takes the decimal logarithm in the scale
+/// uses the decimal logarithm in the scale
 ///
-/// log was read as log10. 1.06 for 1.14 at a factor of 4.
+/// log was read as log10, which gives 1.06 instead of 1.14 at a factor of 4.
 #[bug("frequencies/yarn-scale-decimal", named_by = "frequencies/yarn-scale")]
 impl StretchedRopeLoops for YarnScaleDecimal {
     fn yarn_scale(&self, k: f64) -> f64 {
@@ -487,9 +489,9 @@ impl StretchedRopeLoops for YarnScaleDecimal {
     }
 }
 
-/// gives the plain frequencies back
+/// returns the plain frequencies
 ///
-/// The new list was computed, and the old one was returned. Up to the trained length hardly anybody sees it.
+/// The new list was computed, but the old one returned. Up to the trained length it hardly shows.
 #[bug(
     "frequencies/llama3-not-applied",
     named_by = "frequencies/llama3-three-bands",
@@ -501,9 +503,9 @@ impl StretchedRopeLoops for Llama3NotApplied {
     }
 }
 
-/// compares the limits with wavelengths where turns are meant
+/// compares the limits with wavelengths instead of turns
 ///
-/// A long wave has a low frequency, so each comparison is the wrong way round.
+/// A long wave has a low frequency, so each comparison is reversed.
 #[bug("frequencies/llama3-wavelengths-for-turns", named_by = "frequencies/llama3-three-bands")]
 impl StretchedRopeLoops for Llama3WavelengthsForTurns {
     fn llama3_turns(&self, theta: f64, ms: f64) -> f64 {
@@ -511,7 +513,7 @@ impl StretchedRopeLoops for Llama3WavelengthsForTurns {
     }
 }
 
-/// exchanges the low and the high limit
+/// swaps the low and the high limit
 ///
 /// The slow planes stay and the fast ones are interpolated.
 #[bug("frequencies/llama3-limits-exchanged", named_by = "frequencies/llama3-three-bands")]
@@ -521,9 +523,9 @@ impl StretchedRopeLoops for Llama3LimitsExchanged {
     }
 }
 
-/// turns the ramp between the limits round
+/// reverses the ramp between the limits
 ///
-/// smooth and 1 − smooth change places. Both ends are right, and between them the frequencies jump.
+/// smooth and 1 − smooth are swapped. Both ends are right, and between them the frequencies jump.
 #[bug("frequencies/llama3-ramp-backward", named_by = "frequencies/llama3-a-quarter")]
 impl StretchedRopeLoops for Llama3RampBackward {
     fn llama3_kept(&self, turns: f64, low: f64, high: f64) -> f64 {
@@ -532,7 +534,7 @@ impl StretchedRopeLoops for Llama3RampBackward {
     }
 }
 
-/// leaves the planes between the limits as they are
+/// leaves the planes between the limits unchanged
 ///
 /// The first two cases were written, and the third one falls through.
 #[bug("frequencies/llama3-no-ramp", named_by = "frequencies/llama3-a-quarter")]
@@ -542,10 +544,10 @@ impl StretchedRopeLoops for Llama3NoRamp {
     }
 }
 
-/// does not cut the ramp off at the limits
+/// does not clamp the ramp at the limits
 ///
-/// Three cases became one line. Planes above the high limit get faster than they were, and those below the low one slower than
-/// interpolated.
+/// Three cases became one line. Planes above the high limit become faster than they were, and those below the low one
+/// slower than interpolated.
 #[bug("frequencies/llama3-ramp-not-cut", named_by = "frequencies/llama3-three-bands")]
 impl StretchedRopeLoops for Llama3RampNotCut {
     fn llama3_kept(&self, turns: f64, low: f64, high: f64) -> f64 {
@@ -553,9 +555,9 @@ impl StretchedRopeLoops for Llama3RampNotCut {
     }
 }
 
-/// divides by the factor once more between the limits
+/// divides by the factor again between the limits
 ///
-/// The list that was mixed had been divided already.
+/// The mixed list had already been divided.
 #[bug("frequencies/llama3-divides-twice", named_by = "frequencies/llama3-no-jump")]
 impl StretchedRopeLoops for Llama3DividesTwice {
     fn llama3(&self, theta: f64, k: f64, ms: f64, [low, high]: [f64; 2]) -> f64 {
@@ -578,7 +580,7 @@ impl StretchedRopeLoops for Llama3PeriodsMixed {
 
 /// counts turns over 8192 positions, whatever the trained length is
 ///
-/// The number stands in the first code, and all of the first models had it.
+/// The number is hard-coded in the first code, and all of the first models had it.
 #[bug("frequencies/llama3-trained-at-8192", named_by = "frequencies/llama3-three-bands")]
 impl StretchedRopeLoops for Llama3TrainedAt8192 {
     fn llama3_length(&self, _: f64, _: f64) -> f64 {
@@ -588,7 +590,7 @@ impl StretchedRopeLoops for Llama3TrainedAt8192 {
 
 /// counts turns over the stretched length
 ///
-/// 8 · 8192 is the longest text, and not the trained one.
+/// 8 · 8192 is the longest text, not the trained one.
 #[bug("frequencies/llama3-stretched-length", named_by = "frequencies/llama3-three-bands")]
 impl StretchedRopeLoops for Llama3StretchedLength {
     fn llama3_length(&self, ms: f64, k: f64) -> f64 {
@@ -596,9 +598,9 @@ impl StretchedRopeLoops for Llama3StretchedLength {
     }
 }
 
-/// counts radians for turns
+/// counts radians instead of turns
 ///
-/// The wavelength is 2π/θ, and 1/θ was taken.
+/// The wavelength is 2π/θ, but 1/θ was used.
 #[bug("frequencies/llama3-without-two-pi", named_by = "frequencies/llama3-three-bands")]
 impl StretchedRopeLoops for Llama3WithoutTwoPi {
     fn llama3_turns(&self, theta: f64, ms: f64) -> f64 {
@@ -606,10 +608,10 @@ impl StretchedRopeLoops for Llama3WithoutTwoPi {
     }
 }
 
-/// turns the other way
+/// rotates in the other direction
 ///
-/// A sign. Scores are the same as long as queries and keys are turned alike, so a fresh model learns; a trained one does not
-/// fit.
+/// A sign is wrong. Scores are unchanged as long as queries and keys rotate the same way, so a fresh model learns, but a
+/// trained one does not fit.
 #[bug("frequencies/turned-backward", named_by = "frequencies/turn-first-step")]
 impl StretchedRopeLoops for TurnedBackward {
     fn turn(&self, [a, b]: [f64; 2], [cos, sin]: [f64; 2]) -> [f64; 2] {
@@ -623,9 +625,9 @@ impl StretchedRopeLoops for TurnedBackward {
     }
 }
 
-/// pairs neighbours where halves are meant
+/// pairs neighbours instead of halves
 ///
-/// The other layout. Lengths and distances are kept, so that no law of them breaks.
+/// It is the other layout, which keeps lengths and distances, so no law about those breaks.
 #[bug("frequencies/neighbours-paired", named_by = "frequencies/turn-first-step")]
 impl StretchedRopeLoops for NeighboursPaired {
     fn pair(&self, i: usize, _: usize, _: usize) -> [usize; 2] {
@@ -633,9 +635,9 @@ impl StretchedRopeLoops for NeighboursPaired {
     }
 }
 
-/// pairs an element with the one half a head further, where a part turns
+/// pairs an element with the one half a head further, where only a part turns
 ///
-/// The list was filled up with zeros to the whole head. What turns is then no part of it.
+/// The list was padded with zeros to the whole head, so the pairs no longer lie within the part that turns.
 #[bug(
     "frequencies/pairs-of-the-head",
     named_by = "frequencies/rest-of-a-head-stays",
@@ -647,9 +649,9 @@ impl StretchedRopeLoops for PairsOfTheHead {
     }
 }
 
-/// turns the last part of a head instead of the first
+/// rotates the last part of a head instead of the first
 ///
-/// x[-d:] for x[:d]. DeepSeek's heads are built so, and others are not.
+/// x[-d:] was written for x[:d]. DeepSeek's heads are built this way, and others are not.
 #[bug("frequencies/last-part-turned", named_by = "frequencies/rest-of-a-head-stays")]
 impl StretchedRopeLoops for LastPartTurned {
     fn pair(&self, i: usize, planes: usize, hd: usize) -> [usize; 2] {
@@ -657,9 +659,9 @@ impl StretchedRopeLoops for LastPartTurned {
     }
 }
 
-/// scales what does not turn as well
+/// also scales what does not turn
 ///
-/// The scale was put on the whole head, after the parts had been joined again.
+/// The scale was applied to the whole head, after the parts had been joined again.
 #[bug("frequencies/rest-scaled", named_by = "frequencies/rest-of-a-head-stays")]
 impl StretchedRopeLoops for RestScaled {
     fn scale_behind(&self, scale: f64) -> f64 {
@@ -669,7 +671,7 @@ impl StretchedRopeLoops for RestScaled {
 
 /// leaves zeros where a head does not turn
 ///
-/// The result was allocated, and only the part that turns was written.
+/// The result was allocated, but only the part that turns was written.
 #[bug("frequencies/rest-zeroed", named_by = "frequencies/rest-of-a-head-stays")]
 impl StretchedRopeLoops for RestZeroed {
     fn scale_behind(&self, _: f64) -> f64 {
@@ -679,7 +681,7 @@ impl StretchedRopeLoops for RestZeroed {
 
 /// does not apply the scale
 ///
-/// The rule gives two things back, and the second one was dropped.
+/// The rule returns two things, and the second one was dropped.
 #[bug("frequencies/scale-forgotten", named_by = "frequencies/length-times-scale")]
 impl StretchedRopeLoops for ScaleForgotten {
     fn scales(&self, _: f64) -> [f64; 2] {
@@ -687,7 +689,7 @@ impl StretchedRopeLoops for ScaleForgotten {
     }
 }
 
-/// scales the cosines alone
+/// scales only the cosines
 ///
 /// There are two tables, and one line was forgotten. At position 0 nothing is missing.
 #[bug("frequencies/scale-on-cosines", named_by = "frequencies/length-times-scale")]
@@ -699,7 +701,7 @@ impl StretchedRopeLoops for ScaleOnCosines {
 
 /// applies the scale twice
 ///
-/// Once in the tables, and once to the queries and the keys.
+/// It is applied once in the tables, and once to the queries and keys.
 #[bug("frequencies/scale-squared", named_by = "frequencies/length-times-scale")]
 impl StretchedRopeLoops for ScaleSquared {
     fn scales(&self, scale: f64) -> [f64; 2] {
@@ -707,9 +709,9 @@ impl StretchedRopeLoops for ScaleSquared {
     }
 }
 
-/// begins each call at position 0
+/// starts each call at position 0
 ///
-/// Whole texts are right. With a cache of keys, each new token is the first one.
+/// Whole texts are right, but with a cache of keys each new token becomes the first one.
 #[bug("frequencies/offset-forgotten", named_by = "frequencies/pieces-are-the-whole")]
 impl StretchedRopeLoops for OffsetForgotten {
     fn position(&self, _: usize, t: usize) -> f64 {
@@ -727,9 +729,9 @@ impl StretchedRopeLoops for PositionsFrom1 {
     }
 }
 
-/// takes the last row of a table of 64 for all positions behind it
+/// uses the last row of a table of 64 for all positions beyond it
 ///
-/// An index was cut off where an error was due.
+/// The index was clamped where an error was due.
 #[bug("frequencies/position-cut-at-the-table", named_by = "frequencies/scores-by-distance")]
 impl StretchedRopeLoops for PositionCutAtTheTable {
     fn position(&self, offset: usize, t: usize) -> f64 {
@@ -737,9 +739,9 @@ impl StretchedRopeLoops for PositionCutAtTheTable {
     }
 }
 
-/// turns the gradient as the values are turned
+/// rotates the gradient in the same direction as the values
 ///
-/// A transpose was forgotten. At position 0 it is right.
+/// A transpose was forgotten, which at position 0 makes no difference.
 #[bug("frequencies/gradient-turned-forward", named_by = "frequencies/gradient-turns-back")]
 impl StretchedRopeLoops for GradientTurnedForward {
     fn turn_back(&self, pair: [f64; 2], turns: [f64; 2]) -> [f64; 2] {
@@ -747,9 +749,9 @@ impl StretchedRopeLoops for GradientTurnedForward {
     }
 }
 
-/// turns the gradient back without the scale
+/// rotates the gradient back without the scale
 ///
-/// The inverse of a turn is its transpose. With a scale it is not.
+/// The inverse of a rotation is its transpose, but with a scale it is not.
 #[bug("frequencies/gradient-without-scale", named_by = "frequencies/gradient-turns-back")]
 impl StretchedRopeLoops for GradientWithoutScale {
     fn scales_back(&self, _: f64) -> [f64; 2] {
@@ -759,7 +761,7 @@ impl StretchedRopeLoops for GradientWithoutScale {
 
 /// divides the gradient by the scale
 ///
-/// The inverse was taken for the transpose.
+/// The inverse was used instead of the transpose.
 #[bug("frequencies/gradient-divided-by-scale", named_by = "frequencies/gradient-turns-back")]
 impl StretchedRopeLoops for GradientDividedByScale {
     fn scales_back(&self, scale: f64) -> [f64; 2] {
@@ -769,7 +771,7 @@ impl StretchedRopeLoops for GradientDividedByScale {
 
 /// forgets the position in the gradient of a frequency
 ///
-/// The slope of the angle was taken for that of the frequency. Far tokens, which say most, count as near ones.
+/// The angle's derivative was used for the frequency's. Far tokens, which say most, count like near ones.
 #[bug("frequencies/theta-without-position", named_by = "frequencies/theta-by-hand")]
 impl StretchedRopeLoops for ThetaWithoutPosition {
     fn angle_per_theta(&self, _: usize, _: usize) -> f64 {
@@ -777,9 +779,9 @@ impl StretchedRopeLoops for ThetaWithoutPosition {
     }
 }
 
-/// takes the row for the position in the gradient of a frequency
+/// uses the row as the position in the gradient of a frequency
 ///
-/// The offset was forgotten on the way back alone.
+/// The offset was forgotten in the backward pass alone.
 #[bug("frequencies/theta-row-for-position", named_by = "frequencies/theta-by-hand")]
 impl StretchedRopeLoops for ThetaRowForPosition {
     fn angle_per_theta(&self, _: usize, t: usize) -> f64 {
@@ -789,7 +791,7 @@ impl StretchedRopeLoops for ThetaRowForPosition {
 
 /// gives the gradient of a frequency the wrong sign
 ///
-/// The quarter turn goes one way there and the other way back. The loss rises.
+/// The quarter turn has opposite directions in the forward and the backward pass, so the loss rises.
 #[bug("frequencies/theta-sign", named_by = "frequencies/theta-by-hand")]
 impl StretchedRopeLoops for ThetaSign {
     fn dangle(&self, _: [f64; 2], y: [f64; 2], dy: [f64; 2]) -> f64 {
@@ -797,9 +799,9 @@ impl StretchedRopeLoops for ThetaSign {
     }
 }
 
-/// takes x where the turned pair is meant
+/// uses x instead of the rotated pair
 ///
-/// At small angles the two are alike.
+/// At small angles the two are close.
 #[bug("frequencies/theta-from-x", named_by = "frequencies/theta-by-hand")]
 impl StretchedRopeLoops for ThetaFromX {
     fn dangle(&self, x: [f64; 2], _: [f64; 2], dy: [f64; 2]) -> f64 {
@@ -809,7 +811,8 @@ impl StretchedRopeLoops for ThetaFromX {
 
 /// multiplies the gradient of a frequency by the scale
 ///
-/// The slope is made of y, and y is scaled already. Trained frequencies mostly stand without a scale, and there it is right.
+/// The derivative is built from y, which is already scaled. Trained frequencies mostly come without a scale, where it is
+/// right.
 #[bug("frequencies/theta-scaled-twice", named_by = "frequencies/theta-by-hand")]
 impl StretchedRopeLoops for ThetaScaledTwice {
     fn scale_of_theta(&self, scale: f64) -> f64 {
@@ -817,9 +820,9 @@ impl StretchedRopeLoops for ThetaScaledTwice {
     }
 }
 
-/// counts the second element of a pair alone
+/// counts only the second element of a pair
 ///
-/// The table holds each frequency twice, and the gradient of one half was taken.
+/// The table holds each frequency twice, and only one half's gradient was used.
 #[bug("frequencies/theta-half-of-the-pair", named_by = "frequencies/theta-by-hand")]
 impl StretchedRopeLoops for ThetaHalfOfThePair {
     fn dangle(&self, _: [f64; 2], y: [f64; 2], dy: [f64; 2]) -> f64 {
@@ -827,9 +830,9 @@ impl StretchedRopeLoops for ThetaHalfOfThePair {
     }
 }
 
-/// takes the gradient of the first head alone
+/// uses only the first head's gradient
 ///
-/// The table is the same for all heads, and so is its gradient, it was thought.
+/// The table is the same for all heads, so its gradient seemed to be, too.
 #[bug("frequencies/theta-of-one-head", named_by = "frequencies/theta-adds-up")]
 impl StretchedRopeLoops for ThetaOfOneHead {
     fn counts(&self, [_, _, n]: [usize; 3], _: [usize; 4]) -> f64 {
@@ -837,9 +840,9 @@ impl StretchedRopeLoops for ThetaOfOneHead {
     }
 }
 
-/// takes the mean over the batch
+/// averages over the batch
 ///
-/// The loss is a mean already.
+/// The loss is already a mean.
 #[bug("frequencies/theta-mean-over-the-batch", named_by = "frequencies/theta-adds-up")]
 impl StretchedRopeLoops for ThetaMeanOverTheBatch {
     fn counts(&self, _: [usize; 3], shape: [usize; 4]) -> f64 {
@@ -847,9 +850,9 @@ impl StretchedRopeLoops for ThetaMeanOverTheBatch {
     }
 }
 
-/// takes the mean over the heads
+/// averages over the heads
 ///
-/// An average was written where the sum over a broadcast axis is due.
+/// An average was written instead of the sum over a broadcast axis.
 #[bug("frequencies/theta-mean-over-heads", named_by = "frequencies/theta-adds-up")]
 impl StretchedRopeLoops for ThetaMeanOverHeads {
     fn counts(&self, _: [usize; 3], shape: [usize; 4]) -> f64 {

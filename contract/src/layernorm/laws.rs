@@ -184,7 +184,7 @@ fn matches_oracle(norm: &Norm, case: &LayerNormCase) -> Step {
 
 // --- forward --------------------------------------------------------------------------------
 
-/// One number added to all elements of a token changes nothing, also a number that is a thousand times larger than they are.
+/// Adding one number to all elements of a token changes nothing, even a number a thousand times larger than they are.
 #[law("layernorm/shift", see = "layernorm#shift", about = Statistics, points = 2,
     formula = "N(x + c) = N(x)",
     stays = "It is what LayerNorm has and RMSNorm lacks, without an oracle.")]
@@ -195,8 +195,9 @@ fn shift(norm: &Norm, _: &Run) -> Verdict {
         let shifted = with_x(&case, |x| x + c); // exactly
         let (near, far) = (forward_tolerance(&case), forward_tolerance(&shifted));
         let y = forward(norm, &shifted)?;
-        let why =
-            format!("the same as without the {c} that was added to all x, but for its roundings");
+        let why = format!(
+            "the same as without the {c} that was added to all x, except for its roundings"
+        );
         within("forward", &case.shape, &y, &widen(&before), |i| near[i] + far[i], &why)
             .map_err(|violation| violation.on(&shifted))?;
     }
@@ -215,14 +216,14 @@ fn mean_is_zero(norm: &Norm, run: &Run) -> Verdict {
         let tolerance = forward_tolerance(&case);
         let tolerance: Vec<f64> = tolerance.chunks(h).map(mean).collect();
         let expected = vec![0.0; got.len()];
-        let why = "the mean of what the values themselves may be off";
+        let why = "the mean of how far the values themselves may be off";
         within_f64("forward", &case.shape[..2], &got, &expected, |row| tolerance[row], why)
             .map_err(|violation| violation.on(&case))
     })?;
     Ok(None)
 }
 
-/// After the norm, with gamma 1 and beta 0, the mean square of a token is 1, but for eps.
+/// After the norm, with gamma 1 and beta 0, the mean square of a token is 1, up to eps.
 #[law("layernorm/variance-is-one", see = "layernorm#definition", about = Statistics, points = 2,
     formula = "mean(x̂²) = var / (var + ε)",
     stays = "It says what the root is for, in one number, without an oracle.")]
@@ -243,17 +244,18 @@ fn variance_is_one(norm: &Norm, run: &Run) -> Verdict {
         let square_off = |i: usize| (2.0 * y[i].abs() + off[i]) * off[i];
         let tolerance =
             |row: usize| (row * h..(row + 1) * h).map(square_off).sum::<f64>() / h as f64;
-        let why = "what the squares may be off: twice the value times its own tolerance";
+        let why = "how far the squares may be off: twice the value times its own tolerance";
         within_f64("forward", &case.shape[..2], &got, &expected, tolerance, why)
             .map_err(|violation| violation.on(&case))
     })?;
     Ok(None)
 }
 
-/// Eps is added to the variance, inside the root. Where x is √ε from the mean, eps is half of the sum, and y is 1/√2.
+/// Eps is added to the variance, inside the root. Where x is √ε away from the mean, eps is half of the sum, and y is
+/// ±1/√2.
 #[law("layernorm/eps-inside-root", see = "layernorm#eps", about = Eps, points = 2,
     formula = "x = ±√ε, γ = 1, β = 0  ⇒  y = ±1/√2",
-    stays = "The number that every wrong place of eps gets wrong, and that is known by heart.")]
+    stays = "A number that is known by heart, and that every wrong place of eps gets wrong.")]
 fn eps_inside_root(norm: &Norm, _: &Run) -> Verdict {
     let sign = |i: usize| if i.is_multiple_of(2) { 1.0 } else { -1.0f32 };
     for eps in [1e-5, 1e-2, 4.0] {
@@ -275,7 +277,7 @@ fn eps_inside_root(norm: &Norm, _: &Run) -> Verdict {
     Ok(None)
 }
 
-/// A token of equal values has nothing but its mean: it gives beta.
+/// A token of equal values has nothing left after its mean is subtracted: it gives beta.
 #[law("layernorm/constant-row", see = "layernorm#eps", about = Eps, points = 1,
     formula = "x = c everywhere  ⇒  y = β",
     stays = "Without eps it is 0 / 0. It can be checked by hand.")]
@@ -292,7 +294,7 @@ fn constant_row(norm: &Norm, _: &Run) -> Verdict {
     Ok(None)
 }
 
-/// A token twice as large gives the same, when eps is scaled alike.
+/// Multiplying a token by a power of 2, and eps by its square, changes nothing.
 #[law("layernorm/scale", see = "layernorm#definition", about = Statistics, points = 1,
     formula = "N(2ʲ·x; 4ʲ·ε) = N(x; ε), |j| ≤ 20",
     stays = "A law without an oracle: it compares the norm with itself.")]
@@ -303,7 +305,7 @@ fn scale(norm: &Norm, _: &Run) -> Verdict {
         let scaled = with_x(&case, |x| x * 2.0f32.powi(j));
         let scaled = LayerNormCase { eps: case.eps * 4.0f64.powi(j), ..scaled };
         let again = forward(norm, &scaled)?;
-        let why = format!("the same as for x·2^{}, but for the roundings of either", -j);
+        let why = format!("the same as for x·2^{}, except for the roundings of both", -j);
         let tolerance = forward_tolerance(&case);
         let at = |i: usize| 2.0 * tolerance[i];
         within("forward", &case.shape, &again, &widen(&y), at, &why).map_err(|b| b.on(&scaled))?;
@@ -327,7 +329,7 @@ fn odd(norm: &Norm, run: &Run) -> Verdict {
     Ok(None)
 }
 
-/// A NaN in one token is told there, and leaves all other tokens as they were, bit for bit.
+/// A NaN in one token shows in its result, and leaves all other tokens as they were, bit for bit.
 #[law("layernorm/rows-are-independent", see = "layernorm#rows", about = Statistics, points = 1,
     formula = "x_t = NaN  ⇒  y_t = NaN,  y_u unchanged for u ≠ t")]
 fn rows_are_independent(norm: &Norm, _: &Run) -> Verdict {
@@ -337,14 +339,12 @@ fn rows_are_independent(norm: &Norm, _: &Run) -> Verdict {
         let mut changed = case.clone();
         changed.x[broken.clone()].fill(f32::NAN);
         let again = forward(norm, &changed)?;
-        let why = "the other token alone was changed; the values of this one are compared";
+        let why = "only the other token was changed; the values of this one are compared";
         same_values("forward", &[6], &again[kept.clone()], &y[kept], why)
             .map_err(|violation| violation.on(&changed))?;
         let told = again[broken].iter().all(|y| y.is_nan());
-        holds("forward", told, || {
-            "a token of NaN gave numbers: whoever reads them can't know".into()
-        })
-        .map_err(|violation| violation.on(&changed))?;
+        holds("forward", told, || "a token of NaN gave numbers, which hide it".into())
+            .map_err(|violation| violation.on(&changed))?;
     }
     Ok(None)
 }
@@ -410,7 +410,7 @@ fn beta_is_added_last(norm: &Norm, _: &Run) -> Verdict {
     Ok(None)
 }
 
-/// A token whose mean is 0 gets what RMSNorm gives it, and beta.
+/// A token whose mean is 0 gets what RMSNorm gives it, plus beta.
 #[law("layernorm/rms-norm-if-centred", see = "layernorm#rmsnorm", about = Statistics, points = 1,
     formula = "mean(x) = 0  ⇒  y = γ·x / √(mean(x²) + ε) + β",
     stays = "It says what the two norms share: all but the mean and beta.")]
@@ -457,7 +457,7 @@ fn forward_f64_loops(norm: &Norm, run: &Run) -> Verdict {
 
 // --- backward -------------------------------------------------------------------------------
 
-/// At a token of equal values the norm is centring and a scale by 1 / √ε, and so is its gradient.
+/// At a token of equal values, the gradient can be written down: γ·dy is centred and divided by √ε.
 #[law("layernorm/gradient-of-constant-row", see = "layernorm#gradient", about = Gradient, points = 1,
     formula = "x = c  ⇒  dx = (γ·dy − mean(γ·dy)) / √ε",
     stays = "The gradient can be written down by hand here.")]
@@ -487,13 +487,13 @@ fn gradient_sums_to_zero(norm: &Norm, run: &Run) -> Verdict {
             |values: &[f64]| -> Vec<f64> { values.chunks(h).map(|row| row.iter().sum()).collect() };
         let got = sum(&widen(&backward(norm, case, dy)?.dx));
         let (expected, tolerance) = (vec![0.0; got.len()], sum(&dx_tolerance(case, dy)));
-        let why = "the sum of what the values themselves may be off";
+        let why = "the sum of how far the values themselves may be off";
         within_f64("backward (dx)", &case.shape[..2], &got, &expected, |row| tolerance[row], why)
     })?;
     Ok(None)
 }
 
-/// One number added to all elements of a token changes no gradient, also a number that is a thousand times larger than they
+/// Adding one number to all elements of a token changes no gradient, even a number a thousand times larger than they
 /// are.
 #[law("layernorm/gradient-shift", see = "layernorm#gradient", about = Gradient, points = 2,
     formula = "dx(x + c) = dx(x),  dγ(x + c) = dγ(x)",
@@ -505,8 +505,9 @@ fn gradient_shift(norm: &Norm, _: &Run) -> Verdict {
     for c in [1.0, -64.0, 4096.0] {
         let shifted = with_x(&case, |x| x + c); // exactly
         let again = backward(norm, &shifted, &dy).map_err(|violation| violation.on(&shifted))?;
-        let why =
-            format!("the same as without the {c} that was added to all x, but for its roundings");
+        let why = format!(
+            "the same as without the {c} that was added to all x, except for its roundings"
+        );
         let (near, far) = (dx_tolerance(&case, &dy), dx_tolerance(&shifted, &dy));
         let dx = widen(&before.dx);
         within("backward (dx)", &case.shape, &again.dx, &dx, |i| near[i] + far[i], &why)
@@ -519,8 +520,8 @@ fn gradient_shift(norm: &Norm, _: &Run) -> Verdict {
     Ok(None)
 }
 
-/// Stretching a token away from its mean changes the result almost not at all, so the gradient along it is almost 0: eps gives
-/// it exactly.
+/// Stretching a token away from its mean hardly changes the result, so the gradient in that direction is almost 0, and
+/// eps gives its exact value.
 #[law("layernorm/gradient-along-x", see = "layernorm#gradient", about = Gradient, points = 2,
     formula = "Σ x·dx = Σ x̂·γ·dy · ε/(var + ε), per token",
     stays = "It tells a gradient that takes the root for a constant.")]
@@ -539,13 +540,13 @@ fn gradient_along_x(norm: &Norm, run: &Run) -> Verdict {
         let expected: Vec<f64> = expected.collect();
         let tolerance = dx_tolerance(case, dy);
         let tolerance = sums(&|i| x[i].abs() * tolerance[i]);
-        let why = "the sum of what the values themselves may be off, times |x|";
+        let why = "the sum of how far the values themselves may be off, times |x|";
         within_f64("backward (dx)", &case.shape[..2], &got, &expected, |row| tolerance[row], why)
     })?;
     Ok(None)
 }
 
-/// The gradient is the slope that differences of the implementation's own outputs show.
+/// The gradient is the slope of the implementation's own outputs, measured by finite differences.
 #[law("layernorm/gradient-differences", see = "layernorm#gradient", about = Gradient, points = 2,
     formula = "dx_i ≈ (8(L(x+δ) − L(x−δ)) − (L(x+2δ) − L(x−2δ))) / 12δ",
     stays = "It needs no formula for the gradient at all, so an error in the oracle's would show.")]
@@ -566,7 +567,7 @@ fn gradient_differences(norm: &Norm, _: &Run) -> Verdict {
     };
     let expected: Vec<f64> = (0..12).map(slope).collect::<Step<_>>()?;
     let size: f64 = (0..12).map(|i| f64::from((case.gamma[i % 6] * dy[i]).abs())).sum();
-    let why = "10⁻⁴ of Σ|γ·dy|: what the outputs may be off, 24 times for the steps of 1/16";
+    let why = "10⁻⁴ of Σ|γ·dy|: how far the outputs may be off, 24 times for the steps of 1/16";
     let grads = backward(norm, &case, &dy).map_err(|violation| violation.on(&case))?;
     within("backward (dx)", &case.shape, &grads.dx, &expected, |_| 1e-4 * size, why)
         .map_err(|violation| violation.on(Input { case: case.clone(), dy: dy.clone() }))?;
@@ -622,8 +623,7 @@ pub(super) fn matches_dgamma(norm: &Norm, asked: &Asked) -> Step {
     let Asked { manner, case, dy } = asked;
     let h = case.shape[2];
     let (expected, tolerance) = (Oracle.passes(case, dy).dgamma, dgamma_tolerance(case, dy));
-    let why =
-        "what x̂ may be off, times |dy|, and (rows + 2)·2⁻²⁴ of Σ|dy·x̂| for one sum over the rows";
+    let why = "how far x̂ may be off, times |dy|, and (rows + 2)·2⁻²⁴ of Σ|dy·x̂| for one sum over the rows";
     let ask =
         || answer("backward", || norm.backward_in(*manner, case, dy)).map(|grads| grads.dgamma);
     let call = "backward (dgamma)";

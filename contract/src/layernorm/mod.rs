@@ -28,6 +28,5 @@ use crate::component::component;
 component!(LayerNorm {
     slug: "layernorm",
     name: "LayerNorm",
-    title: "LayerNorm",
-    about: "subtracts a token's mean and divides by its standard deviation"
+    title: "LayerNorm"
 });

@@ -16,9 +16,9 @@ bugs! {
     NoBetaForOnes, EightRows, LaneTailLost, BlockLost,
 }
 
-/// takes the variance as mean(x²) − mean(x)² in f32, which loses its digits where the mean is large
+/// computes the variance as mean(x²) − mean(x)² in f32, which loses its digits where the mean is large
 ///
-/// One pass over memory instead of two, and the same on paper. Of 4096² and a variance of 3, an f32 keeps the first.
+/// One pass over memory instead of two is the same on paper, but of 4096² and a variance of 3 an f32 keeps only the first.
 #[bug(
     "layernorm/squares-minus-square",
     named_by = "layernorm/shift",
@@ -34,7 +34,7 @@ impl LayerNormLoops for OnePass {
 
 /// does not subtract the mean, which is RMSNorm with a bias
 ///
-/// The two norms stand side by side in a library, and the wrong one was called. On inputs with mean 0 they agree.
+/// The two norms are neighbours in a library, and the wrong one was called. On inputs with mean 0 they agree.
 #[bug("layernorm/not-centred", named_by = "layernorm/shift")]
 impl LayerNormLoops for NotCentred {
     fn mean(&self, _: &[f64]) -> f64 {
@@ -42,9 +42,9 @@ impl LayerNormLoops for NotCentred {
     }
 }
 
-/// divides x by the standard deviation, and forgets to subtract the mean from it
+/// divides x by the standard deviation without subtracting the mean from it
 ///
-/// The mean was computed for the variance, so it seemed to be done.
+/// Since the mean had been computed for the variance, subtracting it seemed to be done.
 #[bug("layernorm/numerator-not-centred", named_by = "layernorm/mean-is-zero")]
 impl LayerNormLoops for NumeratorNotCentred {
     fn xhat(&self, x: f64, _: f64, std: f64) -> f64 {
@@ -52,9 +52,9 @@ impl LayerNormLoops for NumeratorNotCentred {
     }
 }
 
-/// divides by the root mean square of x, not by that of x minus its mean
+/// divides by the root mean square of x instead of that of x minus its mean
 ///
-/// The mean is subtracted from the numerator only. With mean 0 it is right.
+/// Only the numerator has its mean subtracted, which is right where the mean is 0.
 #[bug("layernorm/mean-square", named_by = "layernorm/shift")]
 impl LayerNormLoops for MeanSquare {
     fn variance(&self, row: &[f64], _: f64) -> f64 {
@@ -62,9 +62,9 @@ impl LayerNormLoops for MeanSquare {
     }
 }
 
-/// subtracts the middle between the smallest and the largest value, not the mean
+/// subtracts the midpoint between the smallest and the largest value instead of the mean
 ///
-/// Both are the centre of something, and for two elements they are equal.
+/// Both are a kind of centre, and for two elements they are equal.
 #[bug("layernorm/middle", named_by = "layernorm/mean-is-zero")]
 impl LayerNormLoops for Middle {
     fn mean(&self, row: &[f64]) -> f64 {
@@ -74,10 +74,10 @@ impl LayerNormLoops for Middle {
     }
 }
 
-/// divides the sum of squares by h − 1, not by h
+/// divides the sum of squares by h − 1 instead of h
 ///
-/// torch.var and torch.std do so unless told otherwise. At h = 512 it is a tenth of a percent, and weights that were trained
-/// with it carry it on.
+/// torch.var and torch.std do so by default. At h = 512 it is a tenth of a percent, and weights trained with it depend on
+/// it.
 #[bug(
     "layernorm/unbiased",
     named_by = "layernorm/variance-is-one",
@@ -92,7 +92,7 @@ impl LayerNormLoops for Unbiased {
 
 /// sums the squares and forgets to divide by h
 ///
-/// The result is too small by the root of h. The next layer can learn it away.
+/// The result is too small by the root of h, which the next layer can learn to undo.
 #[bug("layernorm/sum-not-mean", named_by = "layernorm/variance-is-one")]
 impl LayerNormLoops for SumNotMean {
     fn variance(&self, row: &[f64], mean: f64) -> f64 {
@@ -100,9 +100,9 @@ impl LayerNormLoops for SumNotMean {
     }
 }
 
-/// divides by the variance, without the root
+/// divides by the variance without taking the root
 ///
-/// At inputs of variance 1 nobody can tell.
+/// For inputs of variance 1 there is no difference.
 #[bug("layernorm/no-root", named_by = "layernorm/variance-is-one")]
 impl LayerNormLoops for NoRoot {
     fn std(&self, variance: f64, eps: f64) -> f64 {
@@ -112,7 +112,7 @@ impl LayerNormLoops for NoRoot {
 
 /// divides by the square of the variance, where the root was meant
 ///
-/// A power of 2 was written for a power of 0.5.
+/// A power of 2 was written instead of a power of 0.5.
 #[bug(
     "layernorm/squared-root",
     named_by = "layernorm/variance-is-one",
@@ -124,9 +124,9 @@ impl LayerNormLoops for SquaredRoot {
     }
 }
 
-/// divides by the mean distance from the mean, not by the root of the mean square
+/// divides by the mean distance from the mean instead of the root of the mean square
 ///
-/// Both measure width, and for values at one distance they are equal.
+/// Both measure width, and they agree when all values are equally far from the mean.
 #[bug("layernorm/mean-distance", named_by = "layernorm/variance-is-one")]
 impl LayerNormLoops for MeanDistance {
     fn variance(&self, row: &[f64], mean: f64) -> f64 {
@@ -137,7 +137,8 @@ impl LayerNormLoops for MeanDistance {
 
 /// adds eps to the standard deviation, outside the root
 ///
-/// std + eps keeps away from 0 too, and many courses write it so. It differs wherever the variance is not far above eps.
+/// std + eps stays away from 0 too, and many courses write it this way. It differs wherever the variance is not far above
+/// eps.
 #[bug(
     "layernorm/eps-outside-root",
     named_by = "layernorm/eps-inside-root",
@@ -151,7 +152,7 @@ impl LayerNormLoops for EpsOutside {
 
 /// leaves eps out
 ///
-/// Test inputs of variance 1 do not show it. A token of equal values then gives NaN.
+/// Test inputs of variance 1 do not reveal it, but a token of equal values gives NaN.
 #[bug("layernorm/no-eps", named_by = "layernorm/eps-inside-root")]
 impl LayerNormLoops for NoEps {
     fn std(&self, variance: f64, _: f64) -> f64 {
@@ -161,7 +162,7 @@ impl LayerNormLoops for NoEps {
 
 /// uses 1e-5 whatever eps it is given
 ///
-/// The setting is stored, printed, and never read. BERT has 1e-12, GPT-2 has 1e-5.
+/// The setting is stored and printed, but never read. BERT has 1e-12, GPT-2 has 1e-5.
 #[bug("layernorm/eps-fixed", named_by = "layernorm/eps-inside-root")]
 impl LayerNormLoops for EpsFixed {
     fn std(&self, variance: f64, _: f64) -> f64 {
@@ -169,9 +170,9 @@ impl LayerNormLoops for EpsFixed {
     }
 }
 
-/// takes 1e-6 where eps is 0
+/// uses 1e-6 where eps is 0
 ///
-/// A guard against 0 / 0 that nobody asked for. Every other eps is used as it is, so tests with a usual one see nothing.
+/// It is an uncalled-for guard against 0 / 0. Every other eps is used as it is, so tests with a usual one pass.
 #[bug("layernorm/eps-never-zero", named_by = "layernorm/eps-inside-root")]
 impl LayerNormLoops for EpsNeverZero {
     fn std(&self, variance: f64, eps: f64) -> f64 {
@@ -181,7 +182,7 @@ impl LayerNormLoops for EpsNeverZero {
 
 /// adds eps squared under the root
 ///
-/// Somebody wanted eps in the units of x. It is in the units of x squared.
+/// Eps was meant in the units of x, but under the root it has those of x squared.
 #[bug("layernorm/eps-squared", named_by = "layernorm/eps-inside-root")]
 impl LayerNormLoops for EpsSquared {
     fn std(&self, variance: f64, eps: f64) -> f64 {
@@ -189,9 +190,9 @@ impl LayerNormLoops for EpsSquared {
     }
 }
 
-/// takes the larger of the variance and eps, not their sum
+/// takes the larger of the variance and eps instead of their sum
 ///
-/// max(var, eps) keeps away from 0 as well. It differs only where the two are close.
+/// max(var, eps) stays away from 0 as well, and differs only where the two are close.
 #[bug("layernorm/eps-as-floor", named_by = "layernorm/eps-inside-root")]
 impl LayerNormLoops for EpsAsFloor {
     fn std(&self, variance: f64, eps: f64) -> f64 {
@@ -209,9 +210,9 @@ impl LayerNormLoops for SignLost {
     }
 }
 
-/// takes mean and variance over all tokens of the batch, not of each token
+/// computes mean and variance over all tokens of the batch instead of each token
 ///
-/// A mean without its axis. With one token it is right.
+/// The mean was called without its axis, which is right for a single token.
 #[bug("layernorm/over-batch", named_by = "layernorm/rows-are-independent")]
 impl LayerNormLoops for OverBatch {
     fn passes(&self, case: &LayerNormCase, dy: &[f32]) -> Passes {
@@ -230,7 +231,7 @@ impl LayerNormLoops for OverBatch {
 
 /// leaves the last element of a token out of the mean's sum
 ///
-/// A loop over lanes of two or four drops what is left at the end.
+/// A loop over lanes of two or four drops what remains at the end.
 #[bug("layernorm/last-left-out-of-mean", named_by = "layernorm/elements-permute")]
 impl LayerNormLoops for LastLeftOut {
     fn mean(&self, row: &[f64]) -> f64 {
@@ -238,9 +239,9 @@ impl LayerNormLoops for LastLeftOut {
     }
 }
 
-/// takes mean and variance of each element over the tokens, which is BatchNorm
+/// computes mean and variance of each element over the tokens, which is BatchNorm
 ///
-/// An axis of 0 for one of −1. The shapes fit.
+/// The axis is 0 instead of −1, and the shapes fit.
 #[bug("layernorm/over-tokens", named_by = "layernorm/rows-are-independent")]
 impl LayerNormLoops for OverTokens {
     fn passes(&self, case: &LayerNormCase, dy: &[f32]) -> Passes {
@@ -270,7 +271,7 @@ impl LayerNormLoops for OverTokens {
 
 /// uses the first token's mean and variance for all tokens
 ///
-/// An index was left at 0. One token at a time, it is right.
+/// An index was left at 0, so a single token at a time comes out right.
 #[bug("layernorm/first-row-statistics", named_by = "layernorm/rows-are-independent")]
 impl LayerNormLoops for FirstRow {
     fn passes(&self, case: &LayerNormCase, dy: &[f32]) -> Passes {
@@ -290,7 +291,7 @@ impl LayerNormLoops for FirstRow {
 
 /// does not multiply by gamma
 ///
-/// Gamma starts at 1, so an untrained model does not show it.
+/// Gamma starts at 1, so an untrained model does not reveal it.
 #[bug("layernorm/gamma-forgotten", named_by = "layernorm/gamma-per-element")]
 impl LayerNormLoops for GammaForgotten {
     fn y(&self, xhat: f64, _: f64, beta: f64) -> f64 {
@@ -300,7 +301,7 @@ impl LayerNormLoops for GammaForgotten {
 
 /// multiplies by 1 + gamma
 ///
-/// Right for models whose weight is stored as its distance from 1. Wrong for this one.
+/// That is right for models whose weight is stored as its distance from 1, but wrong for this one.
 #[bug("layernorm/one-plus-gamma", named_by = "layernorm/gamma-per-element")]
 impl LayerNormLoops for OnePlusGamma {
     fn y(&self, xhat: f64, gamma: f64, beta: f64) -> f64 {
@@ -310,7 +311,7 @@ impl LayerNormLoops for OnePlusGamma {
 
 /// multiplies by beta and adds gamma
 ///
-/// Two tensors of one shape, given in the wrong order.
+/// The two tensors have the same shape and were passed in the wrong order.
 #[bug("layernorm/gamma-and-beta-exchanged", named_by = "layernorm/beta-is-added-last")]
 impl LayerNormLoops for Exchanged {
     fn y(&self, xhat: f64, gamma: f64, beta: f64) -> f64 {
@@ -320,7 +321,7 @@ impl LayerNormLoops for Exchanged {
 
 /// does not add beta
 ///
-/// Beta starts at 0, so an untrained model does not show it.
+/// Beta starts at 0, so an untrained model does not reveal it.
 #[bug("layernorm/beta-forgotten", named_by = "layernorm/beta-is-added-last")]
 impl LayerNormLoops for BetaForgotten {
     fn y(&self, xhat: f64, gamma: f64, _: f64) -> f64 {
@@ -330,7 +331,7 @@ impl LayerNormLoops for BetaForgotten {
 
 /// adds beta first, so that gamma scales it
 ///
-/// Shift and scale in the wrong order. With gamma 1 they commute.
+/// Shift and scale are in the wrong order, and with gamma 1 they commute.
 #[bug("layernorm/beta-before-gamma", named_by = "layernorm/beta-is-added-last")]
 impl LayerNormLoops for BetaBeforeGamma {
     fn y(&self, xhat: f64, gamma: f64, beta: f64) -> f64 {
@@ -340,7 +341,7 @@ impl LayerNormLoops for BetaBeforeGamma {
 
 /// subtracts beta
 ///
-/// The mean is subtracted, so the shift was too.
+/// The mean is subtracted, so the shift was subtracted too.
 #[bug("layernorm/beta-subtracted", named_by = "layernorm/beta-is-added-last")]
 impl LayerNormLoops for BetaSubtracted {
     fn y(&self, xhat: f64, gamma: f64, beta: f64) -> f64 {
@@ -348,9 +349,9 @@ impl LayerNormLoops for BetaSubtracted {
     }
 }
 
-/// takes the mean for a constant in the gradient
+/// treats the mean as a constant in the gradient
 ///
-/// The formula of RMSNorm's gradient was taken over. The term mean(γ·dy) is missing.
+/// The formula was copied from RMSNorm's gradient, so the term mean(γ·dy) is missing.
 #[bug("layernorm/mean-is-constant", named_by = "layernorm/gradient-sums-to-zero")]
 impl LayerNormLoops for MeanIsConstant {
     fn dx(&self, dxhat: f64, _: f64, xhat: f64, along: f64, std: f64) -> f64 {
@@ -360,8 +361,8 @@ impl LayerNormLoops for MeanIsConstant {
 
 /// subtracts mean(γ·dy) twice in the gradient
 ///
-/// An accumulator still held the first when the second was added. The loss fell all the same, and the test's tolerance was half
-/// of the values.
+/// An accumulator still held the first when the second was added. The loss fell all the same, and the test's tolerance was
+/// half the size of the values.
 #[bug(
     "layernorm/level-twice",
     named_by = "layernorm/gradient-sums-to-zero",
@@ -373,9 +374,9 @@ impl LayerNormLoops for LevelTwice {
     }
 }
 
-/// subtracts mean(dy) where mean(γ·dy) is meant
+/// subtracts mean(dy) instead of mean(γ·dy)
 ///
-/// Gamma was multiplied in after the mean was taken. With gamma 1 it is right.
+/// Gamma was multiplied in after the mean, which is right while gamma is 1.
 #[bug("layernorm/level-of-dy", named_by = "layernorm/gradient-sums-to-zero")]
 impl LayerNormLoops for LevelOfDy {
     fn passes(&self, case: &LayerNormCase, dy: &[f32]) -> Passes {
@@ -392,9 +393,9 @@ impl LayerNormLoops for LevelOfDy {
     }
 }
 
-/// takes the standard deviation for a constant in the gradient
+/// treats the standard deviation as a constant in the gradient
 ///
-/// It was computed without a tape. Centring alone is differentiated.
+/// It was computed without a tape, so only the centring is differentiated.
 #[bug("layernorm/root-is-constant", named_by = "layernorm/gradient-along-x")]
 impl LayerNormLoops for RootIsConstant {
     fn dx(&self, dxhat: f64, level: f64, _: f64, _: f64, std: f64) -> f64 {
@@ -402,9 +403,9 @@ impl LayerNormLoops for RootIsConstant {
     }
 }
 
-/// takes mean and standard deviation for constants in the gradient
+/// treats mean and standard deviation as constants in the gradient
 ///
-/// The statistics were detached, as those of a BatchNorm in inference are.
+/// The statistics were detached, like those of a BatchNorm in inference.
 #[bug("layernorm/both-constant", named_by = "layernorm/gradient-sums-to-zero")]
 impl LayerNormLoops for BothConstant {
     fn dx(&self, dxhat: f64, _: f64, _: f64, _: f64, std: f64) -> f64 {
@@ -414,7 +415,7 @@ impl LayerNormLoops for BothConstant {
 
 /// halves the part of the gradient along x̂
 ///
-/// The derivative of a root brings ½, and that of the squares under it brings 2. One of the two was forgotten.
+/// The derivative of the root brings ½, and that of the squares under it brings 2, which was forgotten.
 #[bug("layernorm/along-halved", named_by = "layernorm/gradient-along-x")]
 impl LayerNormLoops for AlongHalved {
     fn dx(&self, dxhat: f64, level: f64, xhat: f64, along: f64, std: f64) -> f64 {
@@ -422,7 +423,7 @@ impl LayerNormLoops for AlongHalved {
     }
 }
 
-/// adds the part of the gradient along x̂, which is to be subtracted
+/// adds the part of the gradient along x̂ instead of subtracting it
 ///
 /// A sign was lost between paper and code.
 #[bug("layernorm/along-added", named_by = "layernorm/gradient-along-x")]
@@ -434,7 +435,7 @@ impl LayerNormLoops for AlongAdded {
 
 /// multiplies the gradient by the standard deviation instead of dividing by it
 ///
-/// The forward pass had saved its reciprocal, and the backward pass did not know.
+/// The forward pass had saved the reciprocal, but the backward pass did not know.
 #[bug("layernorm/gradient-times-root", named_by = "layernorm/gradient-of-constant-row")]
 impl LayerNormLoops for GradientTimesRoot {
     fn dx(&self, dxhat: f64, level: f64, xhat: f64, along: f64, std: f64) -> f64 {
@@ -444,7 +445,7 @@ impl LayerNormLoops for GradientTimesRoot {
 
 /// forgets to divide the gradient by the standard deviation
 ///
-/// It is the gradient with respect to x / std. At variance 1 the two are equal.
+/// What it returns is the gradient with respect to x / std, which at variance 1 is equal.
 #[bug("layernorm/gradient-not-divided", named_by = "layernorm/gradient-of-constant-row")]
 impl LayerNormLoops for GradientNotDivided {
     fn dx(&self, dxhat: f64, level: f64, xhat: f64, along: f64, _: f64) -> f64 {
@@ -454,7 +455,7 @@ impl LayerNormLoops for GradientNotDivided {
 
 /// leaves gamma out of dx
 ///
-/// Gamma starts at 1, where it is right.
+/// Gamma starts at 1, where this is right.
 #[bug("layernorm/gradient-without-gamma", named_by = "layernorm/gradient-of-x")]
 impl LayerNormLoops for GradientWithoutGamma {
     fn dxhat(&self, _: f64, dy: f64) -> f64 {
@@ -462,9 +463,9 @@ impl LayerNormLoops for GradientWithoutGamma {
     }
 }
 
-/// multiplies dy by x for gamma's gradient, not by x̂
+/// multiplies dy by x instead of x̂ for gamma's gradient
 ///
-/// Gamma multiplies x̂, but x was the variable's name.
+/// Gamma multiplies x̂, but the variable was named x.
 #[bug("layernorm/dgamma-of-x", named_by = "layernorm/gradient-of-gamma")]
 impl LayerNormLoops for DgammaOfX {
     fn dgamma(&self, dy: f64, _: f64, x: f64) -> f64 {
@@ -472,9 +473,9 @@ impl LayerNormLoops for DgammaOfX {
     }
 }
 
-/// takes the mean over the rows for gamma's gradient, not the sum
+/// averages gamma's gradient over the rows instead of summing it
 ///
-/// A mean is the loss's business. With one row it is right.
+/// The mean belongs to the loss, and with one row there is no difference.
 #[bug("layernorm/dgamma-mean", named_by = "layernorm/gradient-of-gamma")]
 impl LayerNormLoops for DgammaMean {
     fn passes(&self, case: &LayerNormCase, dy: &[f32]) -> Passes {
@@ -485,9 +486,9 @@ impl LayerNormLoops for DgammaMean {
     }
 }
 
-/// keeps the last row's part of gamma's gradient only
+/// keeps only the last row's part of gamma's gradient
 ///
-/// An assignment where a sum was meant.
+/// The row was assigned instead of added.
 #[bug("layernorm/dgamma-last-row", named_by = "layernorm/gradient-of-gamma")]
 impl LayerNormLoops for DgammaLastRow {
     fn passes(&self, case: &LayerNormCase, dy: &[f32]) -> Passes {
@@ -498,9 +499,9 @@ impl LayerNormLoops for DgammaLastRow {
     }
 }
 
-/// takes the mean over the rows for beta's gradient, not the sum
+/// averages beta's gradient over the rows instead of summing it
 ///
-/// As for gamma. With one row it is right.
+/// As with gamma, one row shows no difference.
 #[bug("layernorm/dbeta-mean", named_by = "layernorm/gradient-of-beta")]
 impl LayerNormLoops for DbetaMean {
     fn passes(&self, case: &LayerNormCase, dy: &[f32]) -> Passes {
@@ -513,7 +514,7 @@ impl LayerNormLoops for DbetaMean {
 
 /// multiplies beta's gradient by gamma
 ///
-/// γ·dy was at hand, and beta was thought to stand before gamma.
+/// γ·dy was at hand, and beta was thought to come before gamma.
 #[bug("layernorm/dbeta-times-gamma", named_by = "layernorm/gradient-of-beta")]
 impl LayerNormLoops for DbetaTimesGamma {
     fn dbeta(&self, dy: f64, _: f64, gamma: f64) -> f64 {
@@ -521,7 +522,7 @@ impl LayerNormLoops for DbetaTimesGamma {
     }
 }
 
-/// gives gamma's gradient for beta's
+/// returns gamma's gradient for beta's
 ///
 /// A line was copied, and one name in it was not changed.
 #[bug("layernorm/dbeta-is-dgamma", named_by = "layernorm/gradient-of-beta")]
@@ -533,7 +534,7 @@ impl LayerNormLoops for DbetaIsDgamma {
 
 /// sums beta's gradient over the tokens of the last batch row only
 ///
-/// A sum over one axis, and an index for the other.
+/// One axis has a sum, and the other only an index.
 #[bug("layernorm/dbeta-last-batch", named_by = "layernorm/gradient-of-beta")]
 impl LayerNormLoops for DbetaLastBatch {
     fn passes(&self, case: &LayerNormCase, dy: &[f32]) -> Passes {
@@ -544,9 +545,9 @@ impl LayerNormLoops for DbetaLastBatch {
     }
 }
 
-/// takes the variance in one pass in the backward pass, as mean(x²) − mean(x)² in f32
+/// computes the variance in one pass in the backward pass, as mean(x²) − mean(x)² in f32
 ///
-/// The forward pass was mended, and the backward pass computes its statistics anew, in the old way.
+/// The forward pass was fixed, but the backward pass recomputes its statistics in the old way.
 #[bug("layernorm/one-pass-backward", named_by = "layernorm/gradient-shift")]
 impl LayerNormLoops for OnePassBackward {
     fn passes(&self, case: &LayerNormCase, dy: &[f32]) -> Passes {
@@ -555,9 +556,9 @@ impl LayerNormLoops for OnePassBackward {
     }
 }
 
-/// computes x̂ in the backward pass as (y − β)/γ, which is 0/0 where γ is 0
+/// recovers x̂ in the backward pass as (y − β)/γ, which is 0/0 where γ is 0
 ///
-/// It saves the memory of x̂: y is there anyway. No gamma is 0 at first.
+/// This saves the memory of x̂, since y is kept anyway, and no gamma is 0 at first.
 #[bug("layernorm/xhat-from-y", named_by = "layernorm/gradient-differences")]
 impl LayerNormLoops for XhatFromY {
     fn passes(&self, case: &LayerNormCase, dy: &[f32]) -> Passes {
@@ -584,7 +585,7 @@ impl LayerNormLoops for XhatFromY {
 
 /// clips x̂ at ±3
 ///
-/// Three standard deviations seemed to be enough for everybody. A token of h elements may have one at √(h − 1).
+/// Three standard deviations seemed enough, but a token of h elements can reach √(h − 1).
 #[bug("layernorm/clipped", named_by = "layernorm/forward-f64-loops")]
 impl LayerNormLoops for Clipped {
     fn xhat(&self, x: f64, mean: f64, std: f64) -> f64 {
@@ -592,9 +593,9 @@ impl LayerNormLoops for Clipped {
     }
 }
 
-/// turns NaN into 0
+/// replaces NaN by 0
 ///
-/// A loss had become NaN, and a nan_to_num ended that. The weights go on learning from zeros.
+/// When a loss became NaN, a nan_to_num made it go away, and now the weights learn from zeros.
 #[bug("layernorm/nan-swallowed", named_by = "layernorm/rows-are-independent")]
 impl LayerNormLoops for NanSwallowed {
     fn y(&self, xhat: f64, gamma: f64, beta: f64) -> f64 {
@@ -603,9 +604,9 @@ impl LayerNormLoops for NanSwallowed {
     }
 }
 
-/// takes a variance below 1e-8 for 0
+/// treats a variance below 1e-8 as 0
 ///
-/// A guard against a division by 0, beside eps, which is one already.
+/// It is a second guard against a division by 0, although eps already is one.
 #[bug("layernorm/small-variance-is-none", named_by = "layernorm/scale")]
 impl LayerNormLoops for SmallVarianceIsNone {
     fn variance(&self, row: &[f64], mean: f64) -> f64 {
@@ -614,9 +615,9 @@ impl LayerNormLoops for SmallVarianceIsNone {
     }
 }
 
-/// leaves beta out where all gamma are 1
+/// leaves beta out where every gamma is 1
 ///
-/// A fast path for a norm that was never trained. It looked at gamma alone.
+/// A fast path for norms that were never trained looks only at gamma.
 #[bug("layernorm/no-beta-for-ones", named_by = "layernorm/beta-is-added-last")]
 impl LayerNormLoops for NoBetaForOnes {
     fn passes(&self, case: &LayerNormCase, dy: &[f32]) -> Passes {
@@ -626,9 +627,9 @@ impl LayerNormLoops for NoBetaForOnes {
     }
 }
 
-/// adds the first eight rows only for the gradients of gamma and beta
+/// adds up only the first eight rows for the gradients of gamma and beta
 ///
-/// A block of rows was added in one step, and the loop over the blocks was missing.
+/// A block of rows is added in one step, but the loop over the blocks is missing.
 #[bug("layernorm/eight-rows", named_by = "layernorm/gradient-of-beta")]
 impl LayerNormLoops for EightRows {
     fn passes(&self, case: &LayerNormCase, dy: &[f32]) -> Passes {
@@ -642,9 +643,9 @@ impl LayerNormLoops for EightRows {
     }
 }
 
-/// adds the row up in lanes of four and forgets the elements that fill no lane
+/// adds up the row in lanes of four and forgets the elements that do not fill a lane
 ///
-/// chunks_exact gives full chunks only; the rest has to be asked for. Hidden sizes that are powers of two have no rest.
+/// chunks_exact yields only full chunks, and the rest must be asked for. Hidden sizes that are powers of two leave no rest.
 #[bug("layernorm/lane-tail-lost", named_by = "layernorm/mean-is-zero")]
 impl LayerNormLoops for LaneTailLost {
     fn mean(&self, row: &[f64]) -> f64 {
@@ -653,9 +654,9 @@ impl LayerNormLoops for LaneTailLost {
     }
 }
 
-/// adds the gradients of gamma and beta up in blocks of 128 rows and loses the last one if it is not full
+/// adds up the gradients of gamma and beta in blocks of 128 rows and loses the last one if it is not full
 ///
-/// A partial sum for each block, and rows / 128 of them. Few rows take the simple way and are right.
+/// Each block gets a partial sum, and there are rows / 128 of them. A few rows take the simple path, which is right.
 #[bug("layernorm/block-lost", named_by = "layernorm/gradient-of-beta")]
 impl LayerNormLoops for BlockLost {
     fn passes(&self, case: &LayerNormCase, dy: &[f32]) -> Passes {

@@ -34,7 +34,7 @@ fn mean_and_deviation(norm: &Norm) -> Option<String> {
         let (got_mean, got_std) = (-a / b, 1.0 / b);
         let of = |name: &str, right: f64, got: f64| {
             let (right, got) = (number(right), number(got));
-            (right != got).then(|| format!("{name} of {x:?}, {right}, was taken as {got}"))
+            (right != got).then(|| format!("{name} of {x:?} is {right}, but {got} was used"))
         };
         let close = |right: f64, got: f64| (right - got).abs() <= 1e-4 * std;
         let mean = (!close(mean, got_mean)).then(|| of("the mean", mean, got_mean)).flatten();
@@ -65,7 +65,7 @@ fn scale_and_shift(norm: &Norm) -> Option<String> {
     }
     let [(j, scale, shift)] = wrong[..] else { return None };
     let (scale, shift) = (number(scale), number(shift));
-    Some(format!("gamma and beta of element {j} alone were taken as {scale} and {shift}"))
+    Some(format!("only gamma and beta of element {j} were taken as {scale} and {shift}"))
 }
 
 fn answered(norm: &Norm) -> Option<(LayerNormCase, Vec<f32>)> {

@@ -146,7 +146,7 @@ fn next_token(cross_entropy: &Loss, _: &Run) -> Verdict {
     Ok(None)
 }
 
-/// What is asked at a place is what is read at the next one.
+/// The target at one place is the input at the next.
 #[law("loss/next-input-is-the-target", see = "loss#shift", about = Offset, points = 1,
     formula = "in[i, t + 1] = target[i, t]",
     stays = "A law without an oracle: it ties the two results to each other.")]
@@ -188,7 +188,7 @@ fn shift_any_text(cross_entropy: &Loss, run: &Run) -> Verdict {
 
 // --- forward --------------------------------------------------------------------------------
 
-/// Who finds all tokens alike is surprised by ln v, whatever follows.
+/// If all tokens are equally likely, the loss is ln v, whatever follows.
 #[law("loss/uniform", see = "loss#definition", about = Softmax, points = 2,
     formula = "logits = c  ⇒  loss = ln v",
     stays = "The number that every training begins with. It can be checked by hand.")]
@@ -210,12 +210,17 @@ fn two_tokens(cross_entropy: &Loss, _: &Run) -> Verdict {
     let ln3 = 3f32.ln();
     for (target, expected) in [(0, 4.0f64.ln()), (1, (4.0f64 / 3.0).ln())] {
         let case = place(vec![0.0, ln3], target);
-        is_loss(cross_entropy, &case, expected, "of ¼ and ¾; ln 3 is rounded, and so is the loss")?;
+        is_loss(
+            cross_entropy,
+            &case,
+            expected,
+            "for ¼ and ¾; ln 3 is rounded, and so is the loss",
+        )?;
     }
     Ok(None)
 }
 
-/// One number added to all logits of a place changes nothing, also a number whose exp no f32 holds.
+/// Adding one number to all logits of a place changes nothing, even a number whose exp f32 can't hold.
 #[law("loss/shift-of-all-logits", see = "loss#largest", about = Softmax, points = 2,
     formula = "loss(l + c) = loss(l),  |c| ≤ 4096")]
 fn shift_of_all_logits(cross_entropy: &Loss, _: &Run) -> Verdict {
@@ -226,8 +231,9 @@ fn shift_of_all_logits(cross_entropy: &Loss, _: &Run) -> Verdict {
         let shifted = LossCase { logits, ..case.clone() };
         let near = loss_off(&case, &Oracle.passes(&case, 1.0));
         let far = loss_off(&shifted, &Oracle.passes(&shifted, 1.0));
-        let why =
-            format!("the same as without the {c} that was added to all logits, but for roundings");
+        let why = format!(
+            "the same as without the {c} that was added to all logits, except for roundings"
+        );
         let got = forward(cross_entropy, &shifted)?;
         within("forward", &[], &[got], &[before], |_| near + far, &why)
             .map_err(|violation| violation.on(&shifted))?;
@@ -262,7 +268,7 @@ fn far_logits(cross_entropy: &Loss, _: &Run) -> Verdict {
     Ok(None)
 }
 
-/// A logit of −∞ forbids a token: it has no part, and the loss is a number.
+/// A logit of −∞ forbids a token, which then has no part, and the loss is finite.
 #[law("loss/forbidden-token", see = "loss#largest", about = Special, points = 1,
     formula = "l_j = −∞,  j ≠ target  ⇒  loss as without j")]
 fn forbidden_token(cross_entropy: &Loss, _: &Run) -> Verdict {
@@ -298,7 +304,7 @@ fn tokens_permute(cross_entropy: &Loss, run: &Run) -> Verdict {
     Ok(None)
 }
 
-/// A place that is not asked about may hold anything, also NaN.
+/// A place that is not asked about may hold anything, even NaN.
 #[law("loss/ignored-has-no-part", see = "loss#ignored", about = Ignored, points = 2,
     formula = "loss(l, targets) does not depend on l[i, t] where target[i, t] is none")]
 fn ignored_has_no_part(cross_entropy: &Loss, _: &Run) -> Verdict {
@@ -334,13 +340,13 @@ fn mean_over_what_is_asked(cross_entropy: &Loss, run: &Run) -> Verdict {
         let n = alone.len() as f64;
         let expected = alone.iter().sum::<f64>() / n;
         let tolerance = off / n + loss_off(case, &Oracle.passes(case, 1.0));
-        let why = "the mean of what the same places give alone; what all of them may be off";
+        let why = "the mean of what the same places give alone; how far all of them may be off";
         within("forward", &[], &[forward(cross_entropy, case)?], &[expected], |_| tolerance, why)
     })?;
     Ok(None)
 }
 
-/// Where no place is asked about, there is no mean: it is refused.
+/// If no place is asked about, there is no mean, and the call is refused.
 #[law("loss/nothing-asked-refused", see = "loss#ignored", about = Refusal, points = 1,
     formula = "#asked = 0  ⇒  no result")]
 fn nothing_asked_refused(cross_entropy: &Loss, run: &Run) -> Verdict {
@@ -356,7 +362,7 @@ pub(super) fn refuses_nothing(cross_entropy: &Loss, asked: &Asked) -> Step {
     Ok(())
 }
 
-/// A target that is not below v is refused. The words name the first one, its place, and v.
+/// A target that is not below v is refused, in words that name the first such target, its place, and v.
 #[law("loss/refusal-names-target", see = "loss#ignored", about = Refusal, points = 1,
     formula = "target[2, 3] = 977 ≥ v = 12  ⇒  \"… 977 … [2, 3] … 12 …\"")]
 fn refusal_names_target(cross_entropy: &Loss, run: &Run) -> Verdict {
@@ -390,7 +396,8 @@ fn forward_f64_loops(cross_entropy: &Loss, run: &Run) -> Verdict {
 
 // --- backward -------------------------------------------------------------------------------
 
-/// Where all logits are alike, the gradient is 1/v for every token, less 1 for the target.
+/// Where n places are asked about and all logits are equal, the gradient of a token is 1/(n·v), less 1/n for the
+/// target.
 #[law("loss/gradient-of-uniform", see = "loss#gradient", about = Gradient, points = 2,
     formula = "l = c  ⇒  dl_j = (1/v − [j = target]) / #asked",
     stays = "The gradient can be written down by hand here.")]
@@ -423,13 +430,13 @@ fn gradient_sums_to_zero(cross_entropy: &Loss, run: &Run) -> Verdict {
         let got = sum(&widen(&backward(cross_entropy, case, 1.0)?));
         let off = sum(&gradient_off(case, &Oracle.passes(case, 1.0), 1.0));
         let expected = vec![0.0; got.len()];
-        let why = "the sum of what the values themselves may be off";
+        let why = "the sum of how far the values themselves may be off";
         within_f64("backward", &case.shape[..2], &got, &expected, |place| off[place], why)
     })?;
     Ok(None)
 }
 
-/// A place that is not asked about has no gradient, not by a bit.
+/// A place that is not asked about has a gradient of exactly 0.
 #[law("loss/gradient-of-ignored-is-zero", see = "loss#gradient", about = Ignored, points = 2,
     formula = "target[i, t] none  ⇒  dl[i, t] = 0",
     stays = "Exactly 0, without a tolerance: optimizers move what is not 0.")]
@@ -448,7 +455,8 @@ fn gradient_of_ignored_is_zero(cross_entropy: &Loss, _: &Run) -> Verdict {
     Ok(None)
 }
 
-/// That is so whatever the logits of such a place hold, also NaN, and the others do not feel it.
+/// Whatever the logits of a place that is not asked about hold, even NaN, its gradient is 0, and the others do not
+/// change.
 #[law("loss/gradient-of-ignored-nan", see = "loss#gradient", about = Ignored, points = 1,
     formula = "target[i, t] none, l[i, t] NaN  ⇒  dl[i, t] = 0, the others unchanged")]
 fn gradient_of_ignored_nan(cross_entropy: &Loss, _: &Run) -> Verdict {
@@ -466,7 +474,8 @@ fn gradient_of_ignored_nan(cross_entropy: &Loss, _: &Run) -> Verdict {
     Ok(None)
 }
 
-/// The gradient is proportional to the one that arrives: a loss times a power of 2 scales it, bit for bit.
+/// The gradient is proportional to the one that arrives: multiplying that by a power of 2 multiplies it too, bit for
+/// bit.
 #[law("loss/gradient-of-a-scaled-loss", see = "loss#gradient", about = Gradient, points = 1,
     formula = "dl(2ʲ·dloss) = 2ʲ·dl(dloss)")]
 fn gradient_of_a_scaled_loss(cross_entropy: &Loss, _: &Run) -> Verdict {
@@ -485,7 +494,7 @@ fn gradient_of_a_scaled_loss(cross_entropy: &Loss, _: &Run) -> Verdict {
 /// No fifth derivative of `ln Σ exp` is larger, along one logit.
 const BENT: f64 = 0.5;
 
-/// The gradient is the slope that differences of the implementation's own losses show.
+/// The gradient is the slope of the implementation's own losses, measured by finite differences.
 #[law("loss/gradient-differences", see = "loss#gradient", about = Gradient, points = 2,
     formula = "dl_i ≈ (8(L(l+δ) − L(l−δ)) − (L(l+2δ) − L(l−2δ))) / 12δ",
     stays = "It needs no formula for the gradient, so an error in the oracle's would show.")]
@@ -508,7 +517,7 @@ fn gradient_differences(cross_entropy: &Loss, _: &Run) -> Verdict {
     let rounding = 2.0 * 18.0 * loss_off(&case, &passes) / (12.0 * delta);
     let tolerance = rounding + delta.powi(4) / 30.0 * BENT + gradient_off(&case, &passes, 1.0)[0];
     let why =
-        "what 18 losses may be off, over 12δ with δ = 1/16, and δ⁴/30 of the fifth derivative";
+        "how far 18 losses may be off, over 12δ with δ = 1/16, and δ⁴/30 of the fifth derivative";
     let got = backward(cross_entropy, &case, 1.0)?;
     within("backward", &case.shape, &got, &expected, |_| tolerance, why)
         .map_err(|violation| violation.on(&case))?;
@@ -534,7 +543,7 @@ pub(super) fn matches_perplexity(cross_entropy: &Loss, parts: &[Part], expected:
         .map_err(|violation| violation.on(Parts(parts)))
 }
 
-/// Who finds v tokens alike has the perplexity v.
+/// If v tokens are equally likely, the perplexity is v.
 #[law("loss/perplexity-of-uniform", see = "loss#perplexity", about = Softmax, points = 1,
     formula = "loss = ln v  ⇒  perplexity = v",
     stays = "It says what a perplexity counts.")]

@@ -30,6 +30,5 @@ use crate::component::component;
 component!(CrossEntropy {
     slug: "loss",
     name: "Loss",
-    title: "Cross-entropy",
-    about: "says how surprised a model is by the next token"
+    title: "Cross-entropy"
 });

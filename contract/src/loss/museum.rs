@@ -38,9 +38,9 @@ fn cut(target: usize) -> usize {
     target & 0xFFFF_FFFF
 }
 
-/// asks for the token itself: inputs and targets are the same
+/// asks for the token itself, with inputs and targets the same
 ///
-/// The copying happens elsewhere, everybody thought. The loss falls to 0 within minutes.
+/// Each part left the shift to another. The loss falls to 0 within minutes.
 #[bug(
     "loss/not-shifted",
     named_by = "loss/next-token",
@@ -55,7 +55,7 @@ impl LossLoops for NotShifted {
 
 /// asks for the token after the next one
 ///
-/// The data were shifted, and the loss shifts again. The loss falls, only not as far.
+/// The data were already shifted, and the loss shifts again. The loss still falls, only not as far.
 #[bug(
     "loss/shifted-twice",
     named_by = "loss/next-token",
@@ -77,7 +77,7 @@ impl LossLoops for ShiftedTwice {
 
 /// asks for the token before
 ///
-/// The two slices were exchanged: the model learns to remember.
+/// The two slices were swapped, so the model learns to remember.
 #[bug("loss/shifted-back", named_by = "loss/next-token")]
 impl LossLoops for ShiftedBack {
     fn pairs(&self, case: &TextCase) -> Pairs {
@@ -86,9 +86,9 @@ impl LossLoops for ShiftedBack {
     }
 }
 
-/// takes all texts as one long one, so that targets come from the next row
+/// treats all texts as one long one, so that targets come from the next row
 ///
-/// The ids were made flat before the shift.
+/// The ids were flattened before the shift.
 #[bug(
     "loss/last-target-of-the-next-row",
     named_by = "loss/next-token",
@@ -101,9 +101,9 @@ impl LossLoops for LastTargetOfTheNextRow {
     }
 }
 
-/// rolls the ids: the last target is the first token of the text
+/// rolls the ids, so that the last target is the first token of the text
 ///
-/// A roll keeps the length, so nothing has to be cut. One place of each text is asked for its own beginning.
+/// A roll keeps the length, so nothing has to be cut, but one place of each text is asked for its own beginning.
 #[bug("loss/rolled", named_by = "loss/next-token")]
 impl LossLoops for Rolled {
     fn pairs(&self, case: &TextCase) -> Pairs {
@@ -115,7 +115,7 @@ impl LossLoops for Rolled {
 
 /// cuts the first token off the inputs too
 ///
-/// Both slices begin at 1. The shapes fit, and the target is the token itself.
+/// Both slices start at 1. The shapes fit, but the target is the token itself.
 #[bug("loss/inputs-cut-in-front", named_by = "loss/next-token")]
 impl LossLoops for InputsCutInFront {
     fn pairs(&self, case: &TextCase) -> Pairs {
@@ -124,9 +124,9 @@ impl LossLoops for InputsCutInFront {
     }
 }
 
-/// shifts along the batch: the target is the same place of the next text
+/// shifts along the batch, so that the target is the same place of the next text
 ///
-/// An axis of 0 for one of 1.
+/// The axis is 0 instead of 1.
 #[bug("loss/shifted-along-the-batch", named_by = "loss/next-token")]
 impl LossLoops for ShiftedAlongTheBatch {
     fn pairs(&self, case: &TextCase) -> Pairs {
@@ -139,9 +139,9 @@ impl LossLoops for ShiftedAlongTheBatch {
     }
 }
 
-/// accepts texts of one token, and gives nothing for them
+/// accepts texts of one token and returns nothing for them
 ///
-/// Two empty lists. The mean over them is NaN, later.
+/// Both lists are empty, and their mean is NaN, later.
 #[bug("loss/one-token-accepted", named_by = "loss/one-token-refused")]
 impl LossLoops for OneTokenAccepted {
     fn check_text(&self, _: &TextCase) -> Reply<()> {
@@ -149,9 +149,9 @@ impl LossLoops for OneTokenAccepted {
     }
 }
 
-/// takes exp of the logits as they are, in f32
+/// exponentiates the raw logits in f32
 ///
-/// On paper it cancels. From a logit of 89 on it is infinite, and below −104 all of them are 0.
+/// On paper the shift cancels, but from a logit of 89 on exp is infinite, and below −104 it is 0.
 #[bug("loss/no-largest-subtracted", named_by = "loss/shift-of-all-logits")]
 impl LossLoops for NoLargestSubtracted {
     fn largest(&self, _: &[f64]) -> f64 {
@@ -162,9 +162,9 @@ impl LossLoops for NoLargestSubtracted {
     }
 }
 
-/// subtracts the largest logit of the first place from all of them, in f32
+/// subtracts the first place's largest logit from all of them, in f32
 ///
-/// One maximum for the whole tensor. A place that lies far below it has nothing left.
+/// One maximum serves the whole tensor, so a place far below it has nothing left.
 #[bug("loss/largest-of-the-batch", named_by = "loss/shift-of-all-logits")]
 impl LossLoops for LargestOfTheBatch {
     fn passes(&self, case: &LossCase, dloss: f64) -> Passes {
@@ -176,7 +176,7 @@ impl LossLoops for LargestOfTheBatch {
 
 /// takes the logarithm to base 2
 ///
-/// The loss is in bits. Only who knows the first value of a training by heart sees it.
+/// The loss is in bits, which you notice only if you know the first value of a training by heart.
 #[bug("loss/log-base-two", named_by = "loss/uniform")]
 impl LossLoops for LogBaseTwo {
     fn surprise(&self, row: &Row, target: usize) -> f64 {
@@ -186,7 +186,7 @@ impl LossLoops for LogBaseTwo {
 
 /// takes the logarithm to base 10
 ///
-/// log is the natural logarithm in one language, and that to base 10 in another.
+/// log is the natural logarithm in one language and base 10 in another.
 #[bug("loss/log-base-ten", named_by = "loss/uniform")]
 impl LossLoops for LogBaseTen {
     fn surprise(&self, row: &Row, target: usize) -> f64 {
@@ -194,9 +194,9 @@ impl LossLoops for LogBaseTen {
     }
 }
 
-/// forgets the minus: the loss is negative, and training raises it
+/// forgets the minus, so that the loss is negative and training raises it
 ///
-/// log of a probability is negative. The optimizer goes the wrong way.
+/// The log of a probability is negative, so the optimizer goes the wrong way.
 #[bug("loss/sign", named_by = "loss/uniform")]
 impl LossLoops for Sign {
     fn surprise(&self, row: &Row, target: usize) -> f64 {
@@ -206,8 +206,8 @@ impl LossLoops for Sign {
 
 /// takes the softmax of probabilities
 ///
-/// The model ends with a softmax, and the loss begins with one. The loss can not fall below a bound, and hardly anybody asks
-/// why.
+/// The model ends with a softmax, and the loss starts with one. The loss cannot fall below a certain bound, which is rarely
+/// questioned.
 #[bug(
     "loss/softmax-twice",
     named_by = "loss/two-tokens",
@@ -224,9 +224,9 @@ impl LossLoops for SoftmaxTwice {
     }
 }
 
-/// takes the logit of the target as it is, without a softmax
+/// uses the target's logit as it is, without a softmax
 ///
-/// A function for log-probabilities was given logits. The loss has no lower end, and falls for ever.
+/// A function for log-probabilities received logits. The loss has no lower bound, and falls forever.
 #[bug("loss/logit-for-log-probability", named_by = "loss/uniform")]
 impl LossLoops for LogitForLogProbability {
     fn surprise(&self, row: &Row, target: usize) -> f64 {
@@ -234,9 +234,9 @@ impl LossLoops for LogitForLogProbability {
     }
 }
 
-/// takes 1 − p for −ln p
+/// uses 1 − p instead of −ln p
 ///
-/// Both are 0 where p is 1. A wrong answer costs 1 at most.
+/// Both are 0 where p is 1, but a wrong answer costs at most 1.
 #[bug("loss/one-less-probability", named_by = "loss/uniform")]
 impl LossLoops for OneLessProbability {
     fn surprise(&self, row: &Row, target: usize) -> f64 {
@@ -244,9 +244,9 @@ impl LossLoops for OneLessProbability {
     }
 }
 
-/// keeps the probability above 10⁻⁷ before the logarithm
+/// keeps the probability above 10⁻⁷ before taking the logarithm
 ///
-/// It avoids log of 0, where the logits would have given the right number. A loss of more than 16 is cut, and has no gradient.
+/// It avoids a log of 0, where the logits would have given the right number. A loss above 16 is cut and has no gradient.
 #[bug("loss/probability-clipped", named_by = "loss/far-logits")]
 impl LossLoops for ProbabilityClipped {
     fn surprise(&self, row: &Row, target: usize) -> f64 {
@@ -254,9 +254,9 @@ impl LossLoops for ProbabilityClipped {
     }
 }
 
-/// takes softmax in f32, and then its logarithm
+/// computes the softmax in f32, and then its logarithm
 ///
-/// A probability of less than 10⁻⁴⁵ is 0, and its logarithm infinite.
+/// A probability below 10⁻⁴⁵ becomes 0, and its logarithm infinite.
 #[bug("loss/probability-in-f32", named_by = "loss/far-logits")]
 impl LossLoops for ProbabilityInF32 {
     fn surprise(&self, row: &Row, target: usize) -> f64 {
@@ -264,7 +264,7 @@ impl LossLoops for ProbabilityInF32 {
     }
 }
 
-/// computes with logits that are cut to 8 bits, as bf16 has them
+/// computes with logits truncated to 8 bits, as in bf16
 ///
 /// The model ran in bf16, and its logits were not widened before the loss.
 #[bug("loss/bfloat-logits", named_by = "loss/forward-f64-loops")]
@@ -274,9 +274,9 @@ impl LossLoops for BfloatLogits {
     }
 }
 
-/// asks for the class before: classes are counted from 1
+/// asks for the class before, because classes are counted from 1
 ///
-/// A data set that counts from 1, and a loss that counts from 0.
+/// The data set counts from 1, but the loss from 0.
 #[bug("loss/target-minus-one", named_by = "loss/two-tokens")]
 impl LossLoops for TargetMinusOne {
     fn surprise(&self, row: &Row, target: usize) -> f64 {
@@ -286,7 +286,7 @@ impl LossLoops for TargetMinusOne {
 
 /// counts classes from the end
 ///
-/// An index of −1 − target.
+/// The index is −1 − target.
 #[bug("loss/target-from-the-end", named_by = "loss/two-tokens")]
 impl LossLoops for TargetFromTheEnd {
     fn surprise(&self, row: &Row, target: usize) -> f64 {
@@ -294,9 +294,9 @@ impl LossLoops for TargetFromTheEnd {
     }
 }
 
-/// smooths the targets: a tenth of the weight goes to all tokens alike
+/// smooths the targets, spreading a tenth of the weight over all tokens
 ///
-/// A setting of 0.1 from an older recipe.
+/// The setting of 0.1 comes from an older recipe.
 #[bug("loss/smoothed", named_by = "loss/two-tokens")]
 impl LossLoops for Smoothed {
     fn surprise(&self, row: &Row, target: usize) -> f64 {
@@ -306,9 +306,9 @@ impl LossLoops for Smoothed {
     }
 }
 
-/// multiplies log-probabilities by a one-hot vector: 0 · −∞ is NaN
+/// multiplies log-probabilities by a one-hot vector, where 0 · −∞ is NaN
 ///
-/// As good as picking the target, until a token is forbidden.
+/// It is equivalent to picking the target, until a token is forbidden.
 #[bug("loss/one-hot-times-minus-infinity", named_by = "loss/forbidden-token")]
 impl LossLoops for OneHotTimesMinusInfinity {
     fn surprise(&self, row: &Row, target: usize) -> f64 {
@@ -317,9 +317,9 @@ impl LossLoops for OneHotTimesMinusInfinity {
     }
 }
 
-/// takes the softmax over the places of a text, not over the vocabulary
+/// takes the softmax over the places of a text instead of the vocabulary
 ///
-/// dim = 1 is the vocabulary for [n, v], and the text for [b, s, v].
+/// dim = 1 is the vocabulary for [n, v], but the text for [b, s, v].
 #[bug("loss/over-the-text", named_by = "loss/uniform")]
 impl LossLoops for OverTheText {
     fn passes(&self, case: &LossCase, dloss: f64) -> Passes {
@@ -341,9 +341,9 @@ impl LossLoops for OverTheText {
     }
 }
 
-/// divides by all places, also by those that are not asked about
+/// divides by all places, including those without a target
 ///
-/// A mean over the tensor. The more padding there is, the smaller the loss.
+/// The mean is over the whole tensor, so the more padding there is, the smaller the loss.
 #[bug("loss/mean-over-padding", named_by = "loss/mean-over-what-is-asked")]
 impl LossLoops for MeanOverPadding {
     fn mean(&self, losses: &[f64], case: &LossCase) -> f64 {
@@ -354,9 +354,9 @@ impl LossLoops for MeanOverPadding {
     }
 }
 
-/// adds the losses up, and does not divide
+/// adds up the losses without dividing
 ///
-/// The gradient grows with the batch, and the learning rate with it.
+/// The gradient grows with the batch, and the effective learning rate with it.
 #[bug("loss/sum", named_by = "loss/mean-over-what-is-asked")]
 impl LossLoops for Sum {
     fn mean(&self, losses: &[f64], _: &LossCase) -> f64 {
@@ -369,7 +369,7 @@ impl LossLoops for Sum {
 
 /// divides by the number of batch rows
 ///
-/// Right for one class a row, and for a text too large by its length.
+/// This is right for one class per row, but too large for a text by its length.
 #[bug("loss/mean-of-batch", named_by = "loss/mean-over-what-is-asked")]
 impl LossLoops for MeanOfBatch {
     fn mean(&self, losses: &[f64], case: &LossCase) -> f64 {
@@ -380,9 +380,10 @@ impl LossLoops for MeanOfBatch {
     }
 }
 
-/// takes the mean of each row, and then the mean of these
+/// averages each row, and then the averages
 ///
-/// A place of a short text weighs more than one of a long text. With gradient accumulation it happened to nearly everybody.
+/// A place of a short text then weighs more than one of a long text. With gradient accumulation this happened to nearly
+/// everyone.
 #[bug(
     "loss/mean-of-row-means",
     named_by = "loss/mean-over-what-is-asked",
@@ -404,9 +405,9 @@ impl LossLoops for MeanOfRowMeans {
     }
 }
 
-/// asks for token 0 where nothing is asked
+/// asks for token 0 where there is no target
 ///
-/// The places were filled up with 0, and nobody took them out again.
+/// These places were filled up with 0, and never taken out again.
 #[bug("loss/ignored-is-token-zero", named_by = "loss/ignored-has-no-part")]
 impl LossLoops for IgnoredIsTokenZero {
     fn target(&self, _: &LossCase, target: Option<usize>) -> Option<usize> {
@@ -416,7 +417,7 @@ impl LossLoops for IgnoredIsTokenZero {
 
 /// ignores the places whose target is token 0
 ///
-/// 0 was the padding of another tokenizer.
+/// In another tokenizer, 0 was the padding.
 #[bug("loss/token-zero-ignored", named_by = "loss/tokens-permute")]
 impl LossLoops for TokenZeroIgnored {
     fn target(&self, case: &LossCase, target: Option<usize>) -> Option<usize> {
@@ -425,9 +426,9 @@ impl LossLoops for TokenZeroIgnored {
     }
 }
 
-/// multiplies the loss of an ignored place by 0: NaN stays NaN
+/// multiplies the loss of an ignored place by 0, although NaN stays NaN
 ///
-/// A mask of zeros and ones. Padding may hold anything, and sometimes does.
+/// It uses a mask of zeros and ones, but padding may hold anything, and sometimes does.
 #[bug("loss/ignored-times-zero", named_by = "loss/ignored-has-no-part")]
 impl LossLoops for IgnoredTimesZero {
     fn passes(&self, case: &LossCase, dloss: f64) -> Passes {
@@ -440,9 +441,9 @@ impl LossLoops for IgnoredTimesZero {
     }
 }
 
-/// gives 0 where nothing is asked
+/// returns 0 when there are no targets
 ///
-/// A guard against 0 / 0. A batch of nothing but padding looks like a perfect one.
+/// It guards against 0 / 0, but makes a batch of nothing but padding look perfect.
 #[bug("loss/nothing-asked-is-zero", named_by = "loss/nothing-asked-refused")]
 impl LossLoops for NothingAskedIsZero {
     fn check(&self, case: &LossCase) -> Reply<()> {
@@ -453,9 +454,9 @@ impl LossLoops for NothingAskedIsZero {
     }
 }
 
-/// gives NaN where nothing is asked
+/// returns NaN when there are no targets
 ///
-/// 0 / 0, and the weights are NaN after the next step.
+/// It is 0 / 0, and after the next step the weights are NaN.
 #[bug(
     "loss/nothing-asked-is-nan",
     named_by = "loss/nothing-asked-refused",
@@ -467,9 +468,9 @@ impl LossLoops for NothingAskedIsNan {
     }
 }
 
-/// takes the last token for a target that is too large
+/// uses the last token for a target that is too large
 ///
-/// A clamp against a crash.
+/// The clamp prevents a crash.
 #[bug("loss/target-clamped", named_by = "loss/refusal-names-target")]
 impl LossLoops for TargetClamped {
     fn check(&self, case: &LossCase) -> Reply<()> {
@@ -482,7 +483,7 @@ impl LossLoops for TargetClamped {
 
 /// takes a target modulo the vocabulary
 ///
-/// A remainder against a crash.
+/// The remainder prevents a crash.
 #[bug("loss/target-wraps", named_by = "loss/refusal-names-target")]
 impl LossLoops for TargetWraps {
     fn check(&self, case: &LossCase) -> Reply<()> {
@@ -495,7 +496,7 @@ impl LossLoops for TargetWraps {
 
 /// ignores a target that is too large
 ///
-/// Whatever is no token was taken for padding.
+/// Anything that is no token was treated as padding.
 #[bug("loss/bad-target-ignored", named_by = "loss/refusal-names-target")]
 impl LossLoops for BadTargetIgnored {
     fn check(&self, case: &LossCase) -> Reply<()> {
@@ -507,9 +508,9 @@ impl LossLoops for BadTargetIgnored {
     }
 }
 
-/// cuts a target to 32 bits before it looks
+/// truncates a target to 32 bits before checking it
 ///
-/// An i32 was wide enough for every vocabulary, and not for every mistake.
+/// An i32 was wide enough for every vocabulary, but not for every mistake.
 #[bug("loss/target-cut-to-32-bits", named_by = "loss/refusal-names-target")]
 impl LossLoops for TargetCutTo32Bits {
     fn check(&self, case: &LossCase) -> Reply<()> {
@@ -524,9 +525,9 @@ impl LossLoops for TargetCutTo32Bits {
     }
 }
 
-/// refuses a target without a word about which
+/// rejects a target without saying which one
 ///
-/// An error of three words for a batch of a million places.
+/// The error is three words long, for a batch of a million places.
 #[bug("loss/refusal-without-words", named_by = "loss/refusal-names-target")]
 impl LossLoops for RefusalWithoutWords {
     fn check(&self, case: &LossCase) -> Reply<()> {
@@ -535,9 +536,9 @@ impl LossLoops for RefusalWithoutWords {
     }
 }
 
-/// adds the losses of the first eight places only
+/// adds up only the losses of the first eight places
 ///
-/// A block of places was added in one step, and the loop over the blocks was missing.
+/// A block of places is added in one step, but the loop over the blocks is missing.
 #[bug("loss/eight-places", named_by = "loss/forward-f64-loops")]
 impl LossLoops for EightPlaces {
     fn mean(&self, losses: &[f64], case: &LossCase) -> f64 {
@@ -545,9 +546,9 @@ impl LossLoops for EightPlaces {
     }
 }
 
-/// adds the losses up in blocks of 128 and loses the last one if it is not full
+/// adds up the losses in blocks of 128 and loses the last one if it is not full
 ///
-/// A partial sum for each block, and places / 128 of them. Few places take the simple way and are right.
+/// Each block gets a partial sum, and there are places / 128 of them. A few places take the simple path, which is right.
 #[bug("loss/block-lost", named_by = "loss/forward-f64-loops")]
 impl LossLoops for BlockLost {
     fn mean(&self, losses: &[f64], _: &LossCase) -> f64 {
@@ -555,9 +556,9 @@ impl LossLoops for BlockLost {
     }
 }
 
-/// adds the exponentials up in lanes of four and forgets those that fill no lane
+/// adds up the exponentials in lanes of four and forgets those that do not fill a lane
 ///
-/// chunks_exact gives full chunks only; the rest has to be asked for. Vocabularies are often multiples of 64.
+/// chunks_exact yields only full chunks, and the rest must be asked for. Vocabularies are often multiples of 64.
 #[bug("loss/lane-tail-lost", named_by = "loss/uniform")]
 impl LossLoops for LaneTailLost {
     fn passes(&self, case: &LossCase, dloss: f64) -> Passes {
@@ -577,7 +578,7 @@ impl LossLoops for LaneTailLost {
 
 /// leaves places with a NaN out of the mean
 ///
-/// A loss had become NaN, and a nanmean ended that. The weights go on learning from the rest, and stay broken.
+/// When a loss became NaN, a nanmean made it go away. The weights go on learning from the rest, and stay broken.
 #[bug("loss/nan-swallowed", named_by = "loss/forward-f64-loops")]
 impl LossLoops for NanSwallowed {
     fn passes(&self, case: &LossCase, dloss: f64) -> Passes {
@@ -590,7 +591,7 @@ impl LossLoops for NanSwallowed {
 
 /// does not divide the gradient by the number of places
 ///
-/// The loss is a mean, and its gradient that of a sum.
+/// The loss is a mean, but its gradient is that of a sum.
 #[bug("loss/gradient-not-divided", named_by = "loss/gradient-of-uniform")]
 impl LossLoops for GradientNotDivided {
     fn share(&self, _: &LossCase, _: usize, dloss: f64) -> f64 {
@@ -598,9 +599,9 @@ impl LossLoops for GradientNotDivided {
     }
 }
 
-/// divides the gradient by all places, and the loss by those that are asked about
+/// divides the gradient by all places, but the loss only by those with a target
 ///
-/// Two counts for one thing.
+/// The same quantity is counted in two ways.
 #[bug("loss/gradient-over-all-places", named_by = "loss/gradient-of-uniform")]
 impl LossLoops for GradientOverAllPlaces {
     fn share(&self, case: &LossCase, _: usize, dloss: f64) -> f64 {
@@ -610,7 +611,7 @@ impl LossLoops for GradientOverAllPlaces {
 
 /// gives ignored places the softmax as their gradient
 ///
-/// The one-hot vector was left empty there, and the rest was not.
+/// Only the one-hot vector was left empty there.
 #[bug("loss/ignored-gets-gradient", named_by = "loss/gradient-of-ignored-is-zero")]
 impl LossLoops for IgnoredGetsGradient {
     fn unasked(&self, row: &Row, id: usize, share: f64) -> f64 {
@@ -618,10 +619,10 @@ impl LossLoops for IgnoredGetsGradient {
     }
 }
 
-/// multiplies the gradient of an ignored place by 0: NaN stays NaN
+/// multiplies the gradient of an ignored place by 0, although NaN stays NaN
 ///
-/// The loss chooses its places and is right, and the way back goes through the others all the same. PyTorch's cross_entropy
-/// does so.
+/// The loss selects its places and is right, but the backward pass goes through the others all the same. PyTorch's
+/// cross_entropy does so.
 #[bug("loss/ignored-gradient-times-zero", named_by = "loss/gradient-of-ignored-nan")]
 impl LossLoops for IgnoredGradientTimesZero {
     fn unasked(&self, row: &Row, id: usize, _: f64) -> f64 {
@@ -629,9 +630,9 @@ impl LossLoops for IgnoredGradientTimesZero {
     }
 }
 
-/// gives the gradient with the other sign
+/// returns the gradient with the opposite sign
 ///
-/// onehot − softmax is the step that one takes, not the gradient.
+/// onehot − softmax is the step to take, not the gradient.
 #[bug("loss/gradient-sign", named_by = "loss/gradient-of-uniform")]
 impl LossLoops for GradientSign {
     fn dlogit(&self, probability: f64, hot: f64, share: f64) -> f64 {
@@ -641,7 +642,7 @@ impl LossLoops for GradientSign {
 
 /// forgets the one-hot vector
 ///
-/// The softmax alone pushes everything down.
+/// The softmax alone pushes every logit down.
 #[bug("loss/gradient-without-one-hot", named_by = "loss/gradient-sums-to-zero")]
 impl LossLoops for GradientWithoutOneHot {
     fn dlogit(&self, probability: f64, _: f64, share: f64) -> f64 {
@@ -649,9 +650,9 @@ impl LossLoops for GradientWithoutOneHot {
     }
 }
 
-/// gives the target a gradient, and the other tokens none
+/// gives only the target a gradient, and the other tokens none
 ///
-/// The loss names one logit. The others come in through the sum.
+/// The loss names one logit, but the others enter through the sum.
 #[bug("loss/gradient-of-target-only", named_by = "loss/gradient-sums-to-zero")]
 impl LossLoops for GradientOfTargetOnly {
     fn dlogit(&self, probability: f64, hot: f64, share: f64) -> f64 {
@@ -659,9 +660,9 @@ impl LossLoops for GradientOfTargetOnly {
     }
 }
 
-/// subtracts the 1 at the token behind the target
+/// subtracts the 1 at the token after the target
 ///
-/// Off by one, in one of two places.
+/// An index is off by one, in one of two places.
 #[bug("loss/one-hot-in-the-next-class", named_by = "loss/gradient-of-uniform")]
 impl LossLoops for OneHotInTheNextClass {
     fn is_hot(&self, id: usize, target: usize, v: usize) -> bool {
@@ -669,9 +670,9 @@ impl LossLoops for OneHotInTheNextClass {
     }
 }
 
-/// multiplies by p(1 − p): the slope of the softmax, once too often
+/// multiplies by p(1 − p), the slope of the softmax, once too often
 ///
-/// The logarithm takes it away again. It was differentiated by two people.
+/// The logarithm cancels this factor. It was differentiated by two people.
 #[bug("loss/gradient-of-probability", named_by = "loss/gradient-of-uniform")]
 impl LossLoops for GradientOfProbability {
     fn dlogit(&self, probability: f64, hot: f64, share: f64) -> f64 {
@@ -679,9 +680,9 @@ impl LossLoops for GradientOfProbability {
     }
 }
 
-/// takes the gradient that arrives for 1
+/// treats the incoming gradient as 1
 ///
-/// It is 1 in every test. Scaled losses, and sums of losses, are not.
+/// It is 1 in every test, but not for scaled losses or sums of losses.
 #[bug("loss/dloss-ignored", named_by = "loss/gradient-of-a-scaled-loss")]
 impl LossLoops for DlossIgnored {
     fn share(&self, _: &LossCase, asked: usize, _: f64) -> f64 {
@@ -689,9 +690,9 @@ impl LossLoops for DlossIgnored {
     }
 }
 
-/// divides the gradient by the places of each row
+/// divides the gradient by the number of places in each row
 ///
-/// It is the gradient of the mean of the rows, and not of the loss that was shown.
+/// This is the gradient of the mean over rows, not of the loss that was shown.
 #[bug("loss/dloss-per-place", named_by = "loss/gradient-f64-loops")]
 impl LossLoops for DlossPerPlace {
     fn passes(&self, case: &LossCase, dloss: f64) -> Passes {
@@ -706,9 +707,9 @@ impl LossLoops for DlossPerPlace {
     }
 }
 
-/// takes exp of the logits as they are in the backward pass, in f32
+/// exponentiates the raw logits in the backward pass, in f32
 ///
-/// The forward pass was mended, and the backward pass computes its softmax anew, in the old way.
+/// The forward pass was fixed, but the backward pass recomputes its softmax in the old way.
 #[bug("loss/no-largest-on-the-way-back", named_by = "loss/gradient-f64-loops")]
 impl LossLoops for NoLargestOnTheWayBack {
     fn probability(&self, row: &Row, id: usize) -> f64 {
@@ -717,9 +718,9 @@ impl LossLoops for NoLargestOnTheWayBack {
     }
 }
 
-/// takes probabilities below 10⁻⁶ for 0 in the gradient
+/// treats probabilities below 10⁻⁶ as 0 in the gradient
 ///
-/// A saving for large vocabularies. Most tokens are there.
+/// This saves work for large vocabularies, but most tokens are there.
 #[bug("loss/no-gradient-for-small-probabilities", named_by = "loss/gradient-f64-loops")]
 impl LossLoops for NoGradientForSmallProbabilities {
     fn probability(&self, row: &Row, id: usize) -> f64 {
@@ -730,7 +731,7 @@ impl LossLoops for NoGradientForSmallProbabilities {
 
 /// gives the last place of each text no gradient
 ///
-/// The shift was made twice on the way back.
+/// The backward pass applies the shift twice.
 #[bug("loss/last-place-without-gradient", named_by = "loss/gradient-f64-loops")]
 impl LossLoops for LastPlaceWithoutGradient {
     fn passes(&self, case: &LossCase, dloss: f64) -> Passes {
@@ -743,9 +744,9 @@ impl LossLoops for LastPlaceWithoutGradient {
     }
 }
 
-/// takes 2 to the power of a loss in natural logarithms
+/// raises 2 to the power of a loss in natural logarithms
 ///
-/// The definition has base 2, and the entropy in bits. One of both was taken over.
+/// The definition has base 2 and the entropy in bits, but only one of them was copied.
 #[bug("loss/perplexity-of-base-two", named_by = "loss/perplexity-of-uniform")]
 impl LossLoops for PerplexityOfBaseTwo {
     fn of_loss(&self, loss: f64) -> f64 {
@@ -753,9 +754,9 @@ impl LossLoops for PerplexityOfBaseTwo {
     }
 }
 
-/// takes the mean of the parts' perplexities
+/// averages the parts' perplexities
 ///
-/// exp of a mean is not the mean of exps: one hard part outweighs all.
+/// The exp of a mean is not the mean of exps, so one hard part outweighs all.
 #[bug("loss/mean-of-perplexities", named_by = "loss/perplexity-of-parts")]
 impl LossLoops for MeanOfPerplexities {
     fn perplexity(&self, parts: &[Part]) -> f64 {
@@ -764,9 +765,9 @@ impl LossLoops for MeanOfPerplexities {
     }
 }
 
-/// takes the mean of the parts' losses, whatever their length
+/// averages the parts' losses, whatever their lengths
 ///
-/// The last part is short, and counts like the others.
+/// The last part is short, but counts like the others.
 #[bug("loss/parts-alike", named_by = "loss/perplexity-of-parts")]
 impl LossLoops for PartsAlike {
     fn perplexity(&self, parts: &[Part]) -> f64 {
@@ -776,9 +777,9 @@ impl LossLoops for PartsAlike {
     }
 }
 
-/// divides by the places of the first part, times the number of parts
+/// divides by the number of places in the first part, times the number of parts
 ///
-/// All parts have one length, but for the last one.
+/// All parts have the same length, except for the last one.
 #[bug("loss/places-cut", named_by = "loss/perplexity-of-parts")]
 impl LossLoops for PlacesCut {
     fn perplexity(&self, parts: &[Part]) -> f64 {
@@ -787,9 +788,9 @@ impl LossLoops for PlacesCut {
     }
 }
 
-/// leaves the last part out, if there are several
+/// drops the last part if there are several
 ///
-/// It is not full, so it was dropped, as in training.
+/// Because it is not full, it was dropped as in training.
 #[bug("loss/last-part-dropped", named_by = "loss/perplexity-of-parts")]
 impl LossLoops for LastPartDropped {
     fn perplexity(&self, parts: &[Part]) -> f64 {
@@ -800,7 +801,7 @@ impl LossLoops for LastPartDropped {
 
 /// multiplies powers of the parts' perplexities
 ///
-/// On paper it is the same. The perplexity of one hard place is no number of f32, and then nothing is.
+/// On paper it is the same, but once the perplexity of one hard place exceeds f32, so does the product.
 #[bug("loss/product-of-perplexities", named_by = "loss/perplexity-of-parts")]
 impl LossLoops for ProductOfPerplexities {
     fn perplexity(&self, parts: &[Part]) -> f64 {
@@ -813,9 +814,9 @@ impl LossLoops for ProductOfPerplexities {
     }
 }
 
-/// keeps the loss below 20, so that exp does not overflow
+/// caps the loss at 20, so that exp does not overflow
 ///
-/// A log of a bad start looks nicer. A loss of 20 and one of 40 are alike then.
+/// It makes the log of a bad start look nicer, but losses of 20 and 40 come out equal.
 #[bug("loss/perplexity-capped", named_by = "loss/perplexity-any-parts")]
 impl LossLoops for PerplexityCapped {
     fn of_loss(&self, loss: f64) -> f64 {

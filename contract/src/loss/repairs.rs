@@ -36,7 +36,7 @@ fn divisor(cross_entropy: &Loss) -> Option<String> {
     let by = sum / f64::from(cross_entropy.forward(&case).ok()?);
     let known = (1..=30).any(|whole| same(by, f64::from(whole)));
     (known && !same(by, 4.0)).then(|| {
-        format!("the sum over 4 places that are asked about, of 6, was divided by {}", number(by))
+        format!("4 of 6 places are asked about, but their sum was divided by {}", number(by))
     })
 }
 
@@ -58,5 +58,5 @@ fn shift(cross_entropy: &Loss) -> Option<String> {
     let first = far((inputs.first()?, targets.first()?));
     let all = inputs.iter().zip(&targets).take(6).all(|pair| far(pair) == first);
     (all && first != 1)
-        .then(|| format!("the target of a token was taken {first} tokens further on, not 1"))
+        .then(|| format!("the target of a token was taken {first} tokens further on, instead of 1"))
 }

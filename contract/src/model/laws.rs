@@ -181,8 +181,8 @@ fn nothing_added(llama: &Model, run: &Run) -> Verdict {
     Ok(None)
 }
 
-/// Where one half finds nothing, the other adds something to the tokens as they came. How large these are does not matter to
-/// it: it reads them behind its norm.
+/// If one half adds nothing, the other still adds something to the tokens as they came, and the same however large they
+/// are, because it reads them after its norm.
 #[law("model/each-half-alone", see = "model#block", about = Wiring, points = 2,
     formula = "W_o = 0 or W_2 = 0  ⇒  y(c·x) − c·x = y(x) − x ≠ 0, ε → 0")]
 fn each_half_alone(llama: &Model, run: &Run) -> Verdict {
@@ -205,8 +205,7 @@ fn each_half_alone(llama: &Model, run: &Run) -> Verdict {
                 near(&small[i]) + near(&large[i])
             };
             let (expected, got) = (added(&case, &y), added(&larger, &z));
-            let why =
-                "what both answers may be off: x is 4 times larger, and what is added is the same";
+            let why = "how far both answers may be off: x is 4 times larger, and what is added is the same";
             within_f64("block", &shape(&case), &got, &expected, off, why)
                 .map_err(|violation| violation.on(&larger))?;
         }
@@ -214,7 +213,7 @@ fn each_half_alone(llama: &Model, run: &Run) -> Verdict {
     Ok(None)
 }
 
-/// Each half has a norm of its own: its gamma can be moved into the matrices behind it.
+/// Each half has its own norm, whose gamma can be moved into the matrices after it.
 #[law("model/gamma-folds", see = "model#block", about = Wiring, points = 2,
     formula = "y(2γ; W/2) = y(γ; W), bit for bit, for each norm and the matrices behind it")]
 fn gamma_folds(llama: &Model, run: &Run) -> Verdict {
@@ -234,7 +233,7 @@ fn gamma_folds(llama: &Model, run: &Run) -> Verdict {
         for (which, folded) in [("first", first), ("second", second)] {
             let y = block(llama, &folded)?;
             let why = format!(
-                "the {which} norm's gamma was doubled and the matrices behind it were halved: exactly the same"
+                "the {which} norm's gamma was doubled and the matrices after it were halved: exactly the same"
             );
             same_values("block", &shape(&folded), &y, &expected, &why)
                 .map_err(|violation| violation.on(&folded))?;
@@ -243,7 +242,7 @@ fn gamma_folds(llama: &Model, run: &Run) -> Verdict {
     Ok(None)
 }
 
-/// Tokens that are all equal find the same everywhere: only queries and keys are turned by their position.
+/// Tokens that are all equal get the same everywhere: only queries and keys are turned by their position.
 #[law("model/equal-tokens", see = "model#block", about = Wiring, points = 1,
     formula = "x_t = x_0  ⇒  y_t = y_0")]
 fn equal_tokens(llama: &Model, run: &Run) -> Verdict {
@@ -255,7 +254,7 @@ fn equal_tokens(llama: &Model, run: &Run) -> Verdict {
         let near = bounds::of_block(&case);
         let expected: Vec<f64> = (0..y.len()).map(|i| f64::from(y[i % h])).collect();
         let off = |i: usize| near[i].off + near[i % h].off + 2.0 * U * near[i].value.abs();
-        let why = "all tokens are equal: each finds what the first one finds";
+        let why = "all tokens are equal: each gets what the first one gets";
         let got: Vec<f64> = y.iter().map(|&y| f64::from(y)).collect();
         within_f64("block", &shape(&case), &got, &expected, off, why)
             .map_err(|violation| violation.on(&case))?;
@@ -293,10 +292,10 @@ fn heads_change_places(llama: &Model, run: &Run) -> Verdict {
     Ok(None)
 }
 
-/// A token changes nothing before it, and nothing in another row, bit for bit.
+/// A change of a token changes nothing before it and, even if it is NaN, nothing in another row, bit for bit.
 #[law("model/later-tokens-unseen", see = "model#block", about = Mask, points = 2,
     formula = "x_t changed  ⇒  y_u unchanged for u < t, and in other rows",
-    stays = "What makes a model one that can write: it may not read what it shall write.")]
+    stays = "A model can write only if it does not read what it is about to write.")]
 fn later_tokens_unseen(llama: &Model, run: &Run) -> Verdict {
     for case in blocks(run) {
         let ([_, s], h) = (case.tokens, case.sizes.h);
@@ -310,7 +309,7 @@ fn later_tokens_unseen(llama: &Model, run: &Run) -> Verdict {
                 let before_it = if value.is_nan() { 0..0 } else { 0..t * h };
                 for kept in [before_it, s * h..2 * s * h] {
                     let why = format!(
-                        "token {t} of row 0 alone was changed: what is before it, and in row 1"
+                        "only token {t} of row 0 was changed, not those before it or in row 1"
                     );
                     same_values("block", &[kept.len()], &y[kept.clone()], &before[kept], &why)
                         .map_err(|violation| violation.on(&changed))?;
@@ -340,7 +339,7 @@ fn idle(weights: &BlockWeights) -> BlockWeights {
     idle
 }
 
-/// A block that adds nothing may stand anywhere among the others.
+/// A block that adds nothing may be anywhere among the others: no bit changes.
 #[law("model/idle-block", see = "model#whole", about = Wiring, points = 2,
     formula = "logits(…, idle, …) = logits(…, …), bit for bit")]
 fn idle_block(llama: &Model, run: &Run) -> Verdict {
@@ -350,7 +349,7 @@ fn idle_block(llama: &Model, run: &Run) -> Verdict {
             let mut longer = case.clone();
             longer.blocks.insert(place, idle(&case.blocks[0]));
             let y = forward(llama, &longer)?;
-            let why = format!("block {place} was put in, and adds nothing");
+            let why = format!("block {place} was inserted, and adds nothing");
             same_values("forward", &shape_of_logits(&case), &y, &expected, &why)
                 .map_err(|violation| violation.on(&longer))?;
         }
@@ -358,10 +357,10 @@ fn idle_block(llama: &Model, run: &Run) -> Verdict {
     Ok(None)
 }
 
-/// Where the blocks add nothing, the size of a table's rows does not reach the logits: the last norm takes it away.
+/// If the blocks add nothing, the size of the table's rows does not reach the logits, because the last norm removes it.
 #[law("model/last-norm", see = "model#whole", about = Wiring, points = 1,
     formula = "logits(4·E) = logits(E), ε → 0, where the output has a matrix of its own",
-    stays = "It shows the norm that stands before the output, without an oracle.")]
+    stays = "It shows the norm before the output, without an oracle.")]
 fn last_norm(llama: &Model, run: &Run) -> Verdict {
     for mut case in models(run) {
         case.blocks.iter_mut().for_each(|block| *block = idle(block));
@@ -369,14 +368,14 @@ fn last_norm(llama: &Model, run: &Run) -> Verdict {
         let expected = forward(llama, &case)?;
         case.table.iter_mut().for_each(|x| *x *= 4.0);
         let y = forward(llama, &case)?;
-        let why = "the table is 4 times larger, and the norm takes that away exactly";
+        let why = "the table is 4 times larger, which the norm removes exactly";
         same_values("forward", &shape_of_logits(&case), &y, &expected, why)
             .map_err(|violation| violation.on(&case))?;
     }
     Ok(None)
 }
 
-/// Tied weights are one matrix in two places, and a head of its own is used where there is one.
+/// Tied weights are one matrix in two places, and a separate output head is used where there is one.
 #[law("model/tied", see = "model#whole", about = Weights, points = 1,
     formula = "logits(E, tied) = logits(E, head = E), bit for bit",
     stays = "It compares the model with itself.")]
@@ -385,12 +384,12 @@ fn tied(llama: &Model, run: &Run) -> Verdict {
         let tied = ModelCase { head: None, ..case.clone() };
         let copied = ModelCase { head: Some(case.table.clone()), ..case.clone() };
         let (y, expected) = (forward(llama, &tied)?, forward(llama, &copied)?);
-        let why = "the head is the table once more";
+        let why = "the head is a copy of the table";
         same_values("forward", &shape_of_logits(&case), &y, &expected, why)
             .map_err(|violation| violation.on(&tied))?;
         let other = forward(llama, &case)?;
         holds("forward", other != expected, || {
-            "a head of its own gives the logits of the table".into()
+            "a separate head gives the logits of the table".into()
         })
         .map_err(|violation| violation.on(&case))?;
     }
@@ -417,7 +416,7 @@ fn nothing_to_learn(llama: &Model, run: &Run) -> Verdict {
     refuses_unknown_id(run, "train", |case| llama.train(case, 1.0))?;
     for b in [1, 2] {
         let case = Plan { tokens: [b, 1], ..PLAIN }.model(run);
-        refusal("train", "no token follows the only one of a text", || llama.train(&case, 1.0))
+        refusal("train", "a text of one token, which nothing follows", || llama.train(&case, 1.0))
             .map_err(|violation| violation.on(&case))?;
     }
     Ok(None)
@@ -438,7 +437,7 @@ fn in_pieces(llama: &Model, run: &Run) -> Verdict {
             let on = || format!("{case}\nin pieces of {pieces:?}");
             let y = values("decode", &shape, ask).map_err(|violation| violation.on(on()))?;
             let off = |i: usize| 2.0 * (near[i].off + U * near[i].value.abs());
-            let why = "twice what a logit may be off: this is the text in one call";
+            let why = "the text in one call; twice the tolerance of a logit";
             within_f64("decode", &shape, &wide(y), &expected, off, why)
                 .map_err(|violation| violation.on(on()))?;
         }
@@ -446,7 +445,7 @@ fn in_pieces(llama: &Model, run: &Run) -> Verdict {
     Ok(None)
 }
 
-/// A piece that the caches have no room for is refused: nothing that was kept is given up for it.
+/// A piece that the caches have no room for is refused: nothing that was kept is dropped for it.
 #[law("model/full-cache-refused", see = "model#decoding", about = Refusal, points = 1,
     formula = "p + s > positions  ⇒  refused")]
 fn full_cache_refused(llama: &Model, run: &Run) -> Verdict {
@@ -467,7 +466,7 @@ fn plain(logits: &[f32]) -> SampleCase {
     SampleCase { logits: logits.to_vec(), temperature: 1.0, top_k: None, top_p: 1.0, unit: 0.5 }
 }
 
-/// Temperature 0 takes the largest logit, and so does top_k 1 at any temperature. Of equal ones it is the first.
+/// Temperature 0 takes the largest logit, and so does top_k 1 at any temperature. Among equal ones, the first is taken.
 #[law("model/greedy", see = "model#sampling", about = Choice, points = 1,
     formula = "T = 0 or k = 1  ⇒  the first of the largest",
     stays = "The end of every setting, known without an oracle.")]
@@ -500,7 +499,7 @@ impl<T: std::fmt::Debug> std::fmt::Display for Shown<T> {
     }
 }
 
-/// A temperature divides the logits: the same power of 2 in both changes no choice, however small or large it is.
+/// A temperature divides the logits: multiplying both by a power of 2, however small or large, changes no choice.
 #[law("model/temperature-divides", see = "model#sampling", about = Choice, points = 1,
     formula = "sample(2ⁿ·x; 2ⁿ·T) = sample(x; T)")]
 fn temperature_divides(llama: &Model, run: &Run) -> Verdict {
@@ -518,7 +517,7 @@ fn temperature_divides(llama: &Model, run: &Run) -> Verdict {
     Ok(None)
 }
 
-/// Over evenly spread units, a token is drawn as often as it is probable.
+/// Over evenly spread units, each token is drawn as often as its probability says.
 #[law("model/often-as-probable", see = "model#sampling", about = Choice, points = 2,
     formula = "#{u : token} = n · p(token), to one unit at either edge")]
 fn often_as_probable(llama: &Model, _: &Run) -> Verdict {
@@ -547,7 +546,7 @@ fn often_as_probable(llama: &Model, _: &Run) -> Verdict {
             let close = (f64::from(drawn[token]) - expected).abs() <= 2.0;
             holds("sample", close, || {
                 let got = drawn[token];
-                format!("of {UNITS} units, token {token} got {got}; expected {expected:.1}, 2 apart at most")
+                format!("of {UNITS} units, token {token} got {got}; expected {expected:.1}, give or take 2")
             })
             .map_err(|violation| violation.on(SampleCase { temperature, ..plain(&logits) }))?;
         }
@@ -555,7 +554,7 @@ fn often_as_probable(llama: &Model, _: &Run) -> Verdict {
     Ok(None)
 }
 
-/// top_k keeps k tokens. top_p keeps the fewest that together reach p, so also the one that crosses it.
+/// top_k keeps k tokens, and top_p keeps the fewest that together reach p, including the one that crosses it.
 #[law("model/cuts-keep-enough", see = "model#sampling", about = Choice, points = 2,
     formula = "p = 1/2, 1/4, 1/8, 1/8: for 0.6, two tokens")]
 fn cuts_keep_enough(llama: &Model, _: &Run) -> Verdict {
@@ -569,7 +568,7 @@ fn cuts_keep_enough(llama: &Model, _: &Run) -> Verdict {
         }
         let kept: Vec<usize> = kept.into_iter().collect();
         holds("sample", kept == expected, || {
-            format!("over all units the tokens {expected:?} must be drawn, and {kept:?} were")
+            format!("over all units the tokens {expected:?} must be drawn, but {kept:?} were")
         })
         .map_err(|violation| violation.on(&case))
     };
@@ -604,7 +603,7 @@ fn edge_of_a_token(llama: &Model, _: &Run) -> Verdict {
     Ok(None)
 }
 
-/// Logits that are no numbers, and settings that keep no token, are refused.
+/// Logits that are NaN, +∞ or all forbidden are refused, and so are settings out of their range.
 #[law("model/sample-refuses", see = "model#sampling", about = Refusal, points = 1,
     formula = "NaN, +∞, T < 0, k = 0, p ∉ (0, 1]  ⇒  refused")]
 fn sample_refuses(llama: &Model, _: &Run) -> Verdict {
@@ -615,17 +614,17 @@ fn sample_refuses(llama: &Model, _: &Run) -> Verdict {
         bad
     };
     let bad = [
-        ("some logit", with(&|case| case.logits.clear())),
-        ("logits without NaN", with(&|case| case.logits[2] = f32::NAN)),
-        ("logits below infinity", with(&|case| case.logits[1] = f32::INFINITY)),
-        ("a logit above minus infinity", with(&|case| case.logits.fill(f32::NEG_INFINITY))),
-        ("a temperature that is not negative", with(&|case| case.temperature = -1.0)),
-        ("a temperature that is a number", with(&|case| case.temperature = f64::NAN)),
-        ("a temperature that is finite", with(&|case| case.temperature = f64::INFINITY)),
-        ("a top_k of at least 1", with(&|case| case.top_k = Some(0))),
-        ("a top_p above 0", with(&|case| case.top_p = 0.0)),
-        ("a top_p of at most 1", with(&|case| case.top_p = 1.5)),
-        ("a top_p that is a number", with(&|case| case.top_p = f64::NAN)),
+        ("no logits", with(&|case| case.logits.clear())),
+        ("a logit that is NaN", with(&|case| case.logits[2] = f32::NAN)),
+        ("a logit of infinity", with(&|case| case.logits[1] = f32::INFINITY)),
+        ("no logit above minus infinity", with(&|case| case.logits.fill(f32::NEG_INFINITY))),
+        ("a negative temperature", with(&|case| case.temperature = -1.0)),
+        ("a temperature that is NaN", with(&|case| case.temperature = f64::NAN)),
+        ("an infinite temperature", with(&|case| case.temperature = f64::INFINITY)),
+        ("a top_k of 0", with(&|case| case.top_k = Some(0))),
+        ("a top_p of 0", with(&|case| case.top_p = 0.0)),
+        ("a top_p above 1", with(&|case| case.top_p = 1.5)),
+        ("a top_p that is NaN", with(&|case| case.top_p = f64::NAN)),
     ];
     for (rule, case) in bad {
         // The likeliest token alone would not need top_k and top_p. They are looked at all the same.
@@ -647,7 +646,7 @@ fn learner(run: &Run) -> ModelCase {
     model(&mut Draw::new(run, 5), plan)
 }
 
-/// A model that prefers nothing has the loss ln v.
+/// A model that prefers no token has the loss ln v.
 #[law("model/loss-of-equal-logits", see = "model#learning", about = Statistics, points = 1,
     formula = "W = 0  ⇒  loss = ln v")]
 fn loss_of_equal_logits(llama: &Model, run: &Run) -> Verdict {
@@ -682,7 +681,7 @@ fn sure_of(next: [usize; 4], text: &[usize], run: &Run) -> ModelCase {
     ModelCase { head: Some(head), ids: text.to_vec(), ..case }
 }
 
-/// Who knows which token follows which has almost no loss.
+/// A model that is sure of each next token, and right, has almost no loss.
 #[law("model/loss-is-of-the-next", see = "model#learning", about = Offset, points = 2,
     formula = "each place sure of the token behind it  ⇒  loss → 0")]
 fn loss_is_of_the_next(llama: &Model, run: &Run) -> Verdict {
@@ -717,7 +716,7 @@ fn step_lowers_loss(llama: &Model, run: &Run) -> Verdict {
     for step in 0..5 {
         let Trained { loss, weights } = train(llama, &case, 0.05)?;
         holds("train", loss < before, || {
-            format!("after {step} small steps the loss is {loss}, and was {before}")
+            format!("after {step} small steps the loss is {loss}, and it was {before} before")
         })
         .map_err(|violation| violation.on(&case))?;
         before = loss;
@@ -794,7 +793,7 @@ fn sample_f64_loops(llama: &Model, run: &Run) -> Verdict {
     judge_graded_cases(llama, run, "sample")
 }
 
-/// A step goes against the gradient of every weight, as differences of the loss show it.
+/// A step goes against the gradient of every weight, as the chain rule gives it.
 #[law("model/step-f64-loops", see = "model#learning", about = Gradient, points = 3,
     formula = "w′ = w − η · ∂loss/∂w", stays = NET)]
 fn step_f64_loops(llama: &Model, run: &Run) -> Verdict {

@@ -31,6 +31,5 @@ use crate::component::component;
 component!(Llama {
     slug: "model",
     name: "Llama",
-    title: "The Llama decoder",
-    about: "puts the parts together, and learns and writes texts"
+    title: "The Llama decoder"
 });

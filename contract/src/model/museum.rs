@@ -52,9 +52,9 @@ fn networks(on: &Settings, weights: &BlockWeights, x: &[Vec<f64>]) -> Rows {
     normed.iter().map(|x| Oracle.network(weights, x)).collect()
 }
 
-/// puts the norms behind the sums, as the first Transformer did
+/// puts the norms after the sums, as the first Transformer did
 ///
-/// Both designs are in use, and both train. Weights of the one give nonsense in the other.
+/// Both designs are in use and both train, but weights of the one give nonsense in the other.
 #[bug("model/post-norm", named_by = "model/nothing-added")]
 impl LlamaLoops for PostNorm {
     wired!(|on, weights, x, attention| {
@@ -65,9 +65,9 @@ impl LlamaLoops for PostNorm {
     });
 }
 
-/// adds what attention finds to the normed tokens, not to the tokens
+/// adds attention's output to the normed tokens instead of the tokens
 ///
-/// x = norm(x), then x = x + attention(x): one name for two things.
+/// x = norm(x), then x = x + attention(x): one name is used for two things.
 #[bug("model/residual-of-normed", named_by = "model/nothing-added")]
 impl LlamaLoops for ResidualOfNormed {
     wired!(|on, weights, x, attention| {
@@ -79,7 +79,7 @@ impl LlamaLoops for ResidualOfNormed {
     });
 }
 
-/// adds the network's answer to the normed tokens
+/// adds the network's output to the normed tokens
 ///
 /// The first half was right, and the second was written a line shorter.
 #[bug("model/second-residual-of-normed", named_by = "model/nothing-added")]
@@ -92,7 +92,7 @@ impl LlamaLoops for SecondResidualOfNormed {
     });
 }
 
-/// leaves out what went into the network: its answer takes the tokens' place
+/// leaves out the network's input, so that its output replaces the tokens
 ///
 /// The plus sign of the second half was forgotten. A network of two blocks learns all the same.
 #[bug("model/no-residual", named_by = "model/nothing-added")]
@@ -103,9 +103,9 @@ impl LlamaLoops for NoResidual {
     });
 }
 
-/// adds the network's answer to the block's input, so that what attention found is lost
+/// adds the network's output to the block's input, so that attention's output is lost
 ///
-/// The residual was kept in a variable at the block's beginning, and used twice.
+/// The residual was saved in a variable at the start of the block, and used twice.
 #[bug("model/residual-from-start", named_by = "model/each-half-alone")]
 impl LlamaLoops for ResidualFromStart {
     wired!(|on, weights, x, attention| {
@@ -117,7 +117,7 @@ impl LlamaLoops for ResidualFromStart {
 
 /// lets both halves read the block's input, and adds both
 ///
-/// GPT-J and PaLM are made so, to save time. Weights of Llama expect one after the other.
+/// GPT-J and PaLM do so to save time, but Llama's weights expect one after the other.
 #[bug("model/parallel-halves", named_by = "model/block-f64-loops")]
 impl LlamaLoops for ParallelHalves {
     wired!(|on, weights, x, attention| {
@@ -127,9 +127,9 @@ impl LlamaLoops for ParallelHalves {
     });
 }
 
-/// lets the network come before attention
+/// puts the network before attention
 ///
-/// Each half was right, and their order was taken from memory.
+/// Each half was right, but their order was written from memory.
 #[bug("model/network-first", named_by = "model/block-f64-loops")]
 impl LlamaLoops for NetworkFirst {
     wired!(|on, weights, x, attention| {
@@ -140,9 +140,9 @@ impl LlamaLoops for NetworkFirst {
     });
 }
 
-/// has one norm for both halves
+/// uses one norm for both halves
 ///
-/// One module was built and called twice. Freshly made, with gammas of 1, nobody can tell.
+/// One module was built and called twice. While the gammas are a fresh 1, there is no difference.
 #[bug("model/one-norm", named_by = "model/gamma-folds")]
 impl LlamaLoops for OneNorm {
     wired!(|on, weights, x, attention| {
@@ -156,7 +156,7 @@ impl LlamaLoops for OneNorm {
 
 /// uses each half's norm for the other
 ///
-/// input_layernorm and post_attention_layernorm: the second name sounds as if it stood behind attention's own result, and a
+/// Of input_layernorm and post_attention_layernorm, the second sounds as if it came after attention's own output, so a
 /// loader paired them wrongly.
 #[bug("model/norms-exchanged", named_by = "model/gamma-folds")]
 impl LlamaLoops for NormsExchanged {
@@ -169,9 +169,9 @@ impl LlamaLoops for NormsExchanged {
     });
 }
 
-/// gives the tokens to the network as they are, without the second norm
+/// gives the tokens to the network without the second norm
 ///
-/// The norm was built, counted among the weights, and never called.
+/// The norm was built and counted among the weights, but never called.
 #[bug("model/network-not-normed", named_by = "model/each-half-alone")]
 impl LlamaLoops for NetworkNotNormed {
     wired!(|on, weights, x, attention| {
@@ -182,9 +182,9 @@ impl LlamaLoops for NetworkNotNormed {
     });
 }
 
-/// gives the tokens to attention as they are, without the first norm
+/// gives the tokens to attention without the first norm
 ///
-/// In the first block the rows of a fresh table have about the size that a norm gives.
+/// In the first block, rows of a fresh table are about the size that a norm produces.
 #[bug("model/attention-not-normed", named_by = "model/each-half-alone")]
 impl LlamaLoops for AttentionNotNormed {
     wired!(|on, weights, x, attention| {
@@ -195,7 +195,7 @@ impl LlamaLoops for AttentionNotNormed {
     });
 }
 
-/// turns the values by their positions, too
+/// rotates the values by their positions, too
 ///
 /// q, k and v came out of one projection, and the rotation was applied to all of it.
 #[bug("model/values-turned", named_by = "model/equal-tokens")]
@@ -205,9 +205,9 @@ impl LlamaLoops for ValuesTurned {
     }
 }
 
-/// turns the queries only
+/// rotates only the queries
 ///
-/// A score then knows where the query stands, and not how far it is from the key.
+/// A score then knows where the query is, but not how far it is from the key.
 #[bug("model/keys-not-turned", named_by = "model/block-f64-loops")]
 impl LlamaLoops for KeysNotTurned {
     fn turned(&self, role: Role, head: &[f64], position: usize, base: f64) -> Vec<f64> {
@@ -215,9 +215,9 @@ impl LlamaLoops for KeysNotTurned {
     }
 }
 
-/// cuts a projection into heads across: each head takes every nh-th element
+/// splits a projection into heads across: each head takes every nh-th element
 ///
-/// reshape(hd, nh) where reshape(nh, hd) was meant. Trained so from the start, it works.
+/// reshape(hd, nh) was written for reshape(nh, hd). A model trained this way from the start works.
 #[bug("model/heads-across", named_by = "model/block-f64-loops")]
 impl LlamaLoops for HeadsAcross {
     fn split(&self, projected: Vec<f64>, heads: usize) -> Vec<f64> {
@@ -229,7 +229,7 @@ impl LlamaLoops for HeadsAcross {
 
 /// multiplies by the transposed output matrix of attention
 ///
-/// It is square, so nothing complains. One library keeps [in, out], another [out, in].
+/// It is square, so nothing complains. One library stores [in, out], another [out, in].
 #[bug("model/output-transposed", named_by = "model/block-f64-loops")]
 impl LlamaLoops for OutputTransposed {
     fn merged(&self, o: &[f32], found: &[f64]) -> Vec<f64> {
@@ -239,9 +239,9 @@ impl LlamaLoops for OutputTransposed {
     }
 }
 
-/// lets each token see the one behind it
+/// lets each token see the one after it
 ///
-/// A mask that is one diagonal too far. The loss falls at once to almost nothing, which looks like success until the model has
+/// The mask is one diagonal too far. The loss falls to almost nothing at once, which looks like success until the model has
 /// to write.
 #[bug("model/sees-the-next", named_by = "model/later-tokens-unseen")]
 impl LlamaLoops for SeesTheNext {
@@ -250,10 +250,10 @@ impl LlamaLoops for SeesTheNext {
     }
 }
 
-/// computes attention outside of the tape: the weights before it get no gradient
+/// computes attention outside the tape, so that the weights before it get no gradient
 ///
-/// The norm was given the tokens without their tape, and what attention made of them was added to those that had it. The
-/// network and W_o learn, so the loss falls.
+/// The norm received the tokens without their tape, and attention's output was added to those that had it. The network and
+/// W_o learn, so the loss falls.
 #[bug("model/attention-off-the-tape", named_by = "model/block-gradient")]
 impl LlamaLoops for AttentionOffTheTape {
     fn block_reaches(&self, tensor: usize) -> bool {
@@ -262,9 +262,9 @@ impl LlamaLoops for AttentionOffTheTape {
     }
 }
 
-/// leaves out the norm behind the last block
+/// leaves out the norm after the last block
 ///
-/// The blocks begin with a norm each, so another one at the end seems to be one too many.
+/// Each block starts with a norm, so another one at the end seems to be one too many.
 #[bug("model/no-last-norm", named_by = "model/last-norm")]
 impl LlamaLoops for NoLastNorm {
     fn last_norm(&self, x: &[f64], _: &[f32], _: f64) -> Vec<f64> {
@@ -274,7 +274,7 @@ impl LlamaLoops for NoLastNorm {
 
 /// multiplies the table's rows by √h, as the first Transformer did
 ///
-/// Gemma does so, and Llama does not. A loader of both did it for all.
+/// Gemma does so, and Llama does not. A loader for both did it for all.
 #[bug("model/embedding-scaled", named_by = "model/forward-f64-loops")]
 impl LlamaLoops for EmbeddingScaled {
     fn embedded(&self, row: Vec<f64>) -> Vec<f64> {
@@ -285,7 +285,7 @@ impl LlamaLoops for EmbeddingScaled {
 
 /// passes through the first block again and again
 ///
-/// In Python, [block] * n is a list of one block, n times.
+/// In Python, [block] * n is a list of the same block, n times.
 #[bug("model/one-block", named_by = "model/idle-block")]
 impl LlamaLoops for OneBlock {
     fn order(&self, blocks: usize) -> Vec<usize> {
@@ -295,7 +295,7 @@ impl LlamaLoops for OneBlock {
 
 /// leaves out the last block
 ///
-/// A loop to n − 1. Of 32 blocks, one is not missed at once.
+/// The loop ends at n − 1, and out of 32 blocks one is not missed at once.
 #[bug("model/last-block-left-out", named_by = "model/idle-block")]
 impl LlamaLoops for LastBlockLeftOut {
     fn order(&self, blocks: usize) -> Vec<usize> {
@@ -303,9 +303,9 @@ impl LlamaLoops for LastBlockLeftOut {
     }
 }
 
-/// passes through the blocks from the last to the first
+/// passes through the blocks from last to first
 ///
-/// A stack was filled from the file, and emptied.
+/// A stack was filled from the file, and then emptied.
 #[bug("model/blocks-reversed", named_by = "model/forward-f64-loops")]
 impl LlamaLoops for BlocksReversed {
     fn order(&self, blocks: usize) -> Vec<usize> {
@@ -313,9 +313,9 @@ impl LlamaLoops for BlocksReversed {
     }
 }
 
-/// passes through the blocks in the order of their names as text: 10 comes before 2
+/// passes through the blocks in the order of their names as text, where 10 comes before 2
 ///
-/// The names of a file were sorted. Up to ten blocks it is right.
+/// The names in a file were sorted, which is right for up to ten blocks.
 #[bug("model/blocks-by-name", named_by = "model/forward-f64-loops")]
 impl LlamaLoops for BlocksByName {
     fn order(&self, blocks: usize) -> Vec<usize> {
@@ -325,7 +325,7 @@ impl LlamaLoops for BlocksByName {
     }
 }
 
-/// takes the table for the output, although there is a matrix of its own
+/// uses the table for the output, although there is a separate matrix
 ///
 /// The first checkpoint had tied weights, and the loader was written for it.
 #[bug("model/always-tied", named_by = "model/tied")]
@@ -337,7 +337,7 @@ impl LlamaLoops for AlwaysTied {
 
 /// takes ids modulo the vocabulary
 ///
-/// A tokenizer with added tokens and a smaller table: to keep it from crashing, % v was written.
+/// A tokenizer had added tokens and the table was smaller, so % v was written against the crash.
 #[bug("model/ids-wrap", named_by = "model/unknown-id")]
 impl LlamaLoops for IdsWrap {
     fn row(&self, id: usize, v: usize) -> Option<usize> {
@@ -345,9 +345,9 @@ impl LlamaLoops for IdsWrap {
     }
 }
 
-/// counts positions from 0 in each call, although tokens are kept before it
+/// counts positions from 0 in each call, although there are cached tokens
 ///
-/// The prompt comes in one call and is right. What is written then goes wrong slowly.
+/// The prompt comes in one call and is right, but what is written afterwards slowly goes wrong.
 #[bug("model/positions-restart", named_by = "model/pieces")]
 impl LlamaLoops for PositionsRestart {
     fn position(&self, _: Place, t: usize) -> usize {
@@ -355,9 +355,9 @@ impl LlamaLoops for PositionsRestart {
     }
 }
 
-/// takes the number of calls for the position of a call's first token
+/// uses the number of calls as the position of a call's first token
 ///
-/// Token by token it is right. After a prompt of 100 tokens the next one stands at 1.
+/// Token by token it is right, but after a prompt of 100 tokens the next one is at 1.
 #[bug("model/position-is-the-call", named_by = "model/pieces")]
 impl LlamaLoops for PositionIsTheCall {
     fn position(&self, place: Place, t: usize) -> usize {
@@ -367,7 +367,7 @@ impl LlamaLoops for PositionIsTheCall {
 
 /// counts positions from 1 once there is a cache
 ///
-/// The length of the cache was taken after the new keys were put into it.
+/// The length of the cache was read after the new keys were added.
 #[bug("model/position-one-late", named_by = "model/pieces")]
 impl LlamaLoops for PositionOneLate {
     fn position(&self, place: Place, t: usize) -> usize {
@@ -375,9 +375,9 @@ impl LlamaLoops for PositionOneLate {
     }
 }
 
-/// begins each call with empty caches
+/// starts each call with empty caches
 ///
-/// The cache was a copy, and what the call put into it was thrown away with it.
+/// The cache was a copy, and everything the call put into it was thrown away with it.
 #[bug("model/cache-forgets", named_by = "model/pieces")]
 impl LlamaLoops for CacheForgets {
     fn piece(&self, case: &ModelCase, ids: &[usize], caches: &mut [Kept], place: Place) -> Rows {
@@ -386,9 +386,9 @@ impl LlamaLoops for CacheForgets {
     }
 }
 
-/// has one cache for all blocks
+/// uses one cache for all blocks
 ///
-/// The block's number was not handed on. With one block it is right.
+/// The block's number was not passed on, which is right for one block.
 #[bug("model/one-cache", named_by = "model/pieces")]
 impl LlamaLoops for OneCache {
     fn cache_of(&self, _: usize) -> usize {
@@ -398,7 +398,7 @@ impl LlamaLoops for OneCache {
 
 /// lets the tokens of a later call see all of that call
 ///
-/// With one token a call no mask is needed, so it was left out wherever a cache is used.
+/// With one token per call no mask is needed, so it was left out wherever a cache is used.
 #[bug("model/piece-unmasked", named_by = "model/pieces")]
 impl LlamaLoops for PieceUnmasked {
     fn sees(&self, query: usize, key: usize, place: Place) -> bool {
@@ -406,9 +406,9 @@ impl LlamaLoops for PieceUnmasked {
     }
 }
 
-/// masks a later call as if nothing were kept: row t sees the keys up to t
+/// masks a later call as if the cache were empty, so that row t sees the keys up to t
 ///
-/// A mask [s, s] against scores [s, p + s], where the first columns fit.
+/// A mask [s, s] meets scores [s, p + s], whose first columns fit.
 #[bug("model/mask-without-cache", named_by = "model/pieces", source = "candle-vllm issue 6")]
 impl LlamaLoops for MaskWithoutCache {
     fn sees(&self, query: usize, key: usize, place: Place) -> bool {
@@ -416,9 +416,9 @@ impl LlamaLoops for MaskWithoutCache {
     }
 }
 
-/// sorts the logits from the smallest up, and cuts the wrong end
+/// sorts the logits in ascending order, and cuts the wrong end
 ///
-/// Sorting goes up unless told otherwise.
+/// Sorting ascends by default.
 #[bug("model/smallest-first", named_by = "model/greedy")]
 impl LlamaLoops for SmallestFirst {
     fn likelier(&self, a: (usize, f64), b: (usize, f64)) -> Ordering {
@@ -426,9 +426,9 @@ impl LlamaLoops for SmallestFirst {
     }
 }
 
-/// takes the last of equal logits
+/// returns the last of equal logits
 ///
-/// A search for the largest with ≥ instead of >. Rust's max_by does it, too.
+/// The search for the largest has ≥ instead of >, as has Rust's max_by.
 #[bug("model/last-of-equals", named_by = "model/greedy")]
 impl LlamaLoops for LastOfEquals {
     fn likelier(&self, a: (usize, f64), b: (usize, f64)) -> Ordering {
@@ -438,7 +438,7 @@ impl LlamaLoops for LastOfEquals {
 
 /// multiplies the logits by the temperature
 ///
-/// At 1 it is right. At 0.5 the text becomes wilder, and should become tamer.
+/// At 1 it is right. At 0.5 the text becomes wilder instead of tamer.
 #[bug("model/temperature-multiplies", named_by = "model/temperature-divides")]
 impl LlamaLoops for TemperatureMultiplies {
     fn tempered(&self, logits: &[f64], temperature: f64) -> Vec<f64> {
@@ -448,7 +448,7 @@ impl LlamaLoops for TemperatureMultiplies {
 
 /// draws at temperature 1, whatever is asked
 ///
-/// The setting was read, checked, and not handed on.
+/// The setting was read and checked, but not passed on.
 #[bug("model/temperature-ignored", named_by = "model/temperature-divides")]
 impl LlamaLoops for TemperatureIgnored {
     fn tempered(&self, logits: &[f64], _: f64) -> Vec<f64> {
@@ -456,9 +456,9 @@ impl LlamaLoops for TemperatureIgnored {
     }
 }
 
-/// takes the exponential of logits in f32 as they are: a logit of 1000 is infinity there
+/// exponentiates raw logits in f32, where a logit of 1000 gives infinity
 ///
-/// Logits near 0 are all that a fresh model has.
+/// A fresh model has only logits near 0.
 #[bug("model/no-largest-subtracted", named_by = "model/often-as-probable")]
 impl LlamaLoops for NoLargestSubtracted {
     fn tempered(&self, logits: &[f64], temperature: f64) -> Vec<f64> {
@@ -469,7 +469,7 @@ impl LlamaLoops for NoLargestSubtracted {
 
 /// keeps one token more than top_k
 ///
-/// The place k counts from 0, and its token was kept with those before it.
+/// The place k counts from 0, and its token was kept along with those before it.
 #[bug("model/one-too-many", named_by = "model/cuts-keep-enough")]
 impl LlamaLoops for OneTooMany {
     fn among(&self, top_k: usize, n: usize) -> usize {
@@ -479,7 +479,7 @@ impl LlamaLoops for OneTooMany {
 
 /// drops the token that crosses top_p
 ///
-/// cumsum ≤ p keeps those that stay below. If the first alone is above, nothing is left, so it was kept by hand.
+/// cumsum ≤ p keeps those that stay below. If the first alone is above, nothing remains, so a special case keeps it.
 #[bug("model/nucleus-too-small", named_by = "model/cuts-keep-enough")]
 impl LlamaLoops for NucleusTooSmall {
     fn nucleus(&self, p: &[f64], top_p: f64) -> usize {
@@ -487,9 +487,9 @@ impl LlamaLoops for NucleusTooSmall {
     }
 }
 
-/// keeps the tokens that are each more probable than 1 − top_p, where their sum is meant
+/// keeps the tokens that are each more probable than 1 − top_p, instead of summing them
 ///
-/// A threshold for one token is min-p, another cut.
+/// A threshold per token is min-p, a different cut.
 #[bug("model/each-below-p", named_by = "model/cuts-keep-enough")]
 impl LlamaLoops for EachBelowP {
     fn nucleus(&self, p: &[f64], top_p: f64) -> usize {
@@ -497,9 +497,9 @@ impl LlamaLoops for EachBelowP {
     }
 }
 
-/// keeps one token more where the probabilities add up to top_p exactly
+/// keeps one more token where the probabilities add up to exactly top_p
 ///
-/// The sum is compared with <= in place of <.
+/// The sum is compared with <= instead of <.
 #[bug("model/one-more-at-equal", named_by = "model/cuts-keep-enough")]
 impl LlamaLoops for OneMoreAtEqual {
     fn nucleus(&self, p: &[f64], top_p: f64) -> usize {
@@ -513,7 +513,7 @@ impl LlamaLoops for OneMoreAtEqual {
     }
 }
 
-/// draws as if what was cut off were still there; what falls there becomes the last token that was kept
+/// draws as if nothing had been cut off, and gives that share to the last kept token
 ///
 /// After the cut the probabilities no longer add up to 1, and the loop runs over the end.
 #[bug("model/not-renormalized", named_by = "model/sample-f64-loops")]
@@ -530,9 +530,9 @@ impl LlamaLoops for NotRenormalized {
     }
 }
 
-/// draws evenly among the tokens that were kept
+/// draws uniformly among the kept tokens
 ///
-/// choice(tokens) without their probabilities: the cut looks like all that a sampler does.
+/// choice(tokens) lacks their probabilities, as if the cut were all that a sampler does.
 #[bug("model/evenly-among-kept", named_by = "model/often-as-probable")]
 impl LlamaLoops for EvenlyAmongKept {
     fn drawn(&self, p: &[f64], unit: f64) -> usize {
@@ -540,9 +540,9 @@ impl LlamaLoops for EvenlyAmongKept {
     }
 }
 
-/// draws a token once the running sum reaches the unit, where it must exceed it
+/// draws a token once the running sum reaches the unit, although it must exceed it
 ///
-/// A search from the left in place of one from the right. A unit of 0 could draw a token of probability 0.
+/// It searches from the left instead of the right, so a unit of 0 could draw a token of probability 0.
 #[bug("model/edge-to-the-token-before", named_by = "model/edge-of-a-token")]
 impl LlamaLoops for EdgeToBefore {
     fn drawn(&self, p: &[f64], unit: f64) -> usize {
@@ -558,7 +558,7 @@ impl LlamaLoops for EdgeToBefore {
 
 /// sorts many equal logits in any order
 ///
-/// An unstable sort, which is faster. With few tokens it happens to be stable.
+/// An unstable sort is faster, and with few tokens it happens to be stable.
 #[bug("model/ties-mixed", named_by = "model/sample-f64-loops")]
 impl LlamaLoops for TiesMixed {
     fn likelier(&self, a: (usize, f64), b: (usize, f64)) -> Ordering {
@@ -567,7 +567,7 @@ impl LlamaLoops for TiesMixed {
     }
 }
 
-/// looks at top_k and top_p only where the temperature is above 0
+/// checks top_k and top_p only where the temperature is above 0
 ///
 /// The likeliest token needs neither, and is returned before they are checked.
 #[bug("model/cold-settings-unread", named_by = "model/sample-refuses")]
@@ -579,9 +579,9 @@ impl LlamaLoops for ColdSettingsUnread {
     }
 }
 
-/// takes a temperature below 10⁻⁵ for 0
+/// treats a temperature below 10⁻⁵ as 0
 ///
-/// So that nothing is divided by nearly 0. Of two equal tokens the first is then always taken.
+/// This avoids dividing by nearly 0, but of two equal tokens the first is then always chosen.
 #[bug("model/nearly-cold", named_by = "model/often-as-probable")]
 impl LlamaLoops for NearlyCold {
     fn sampled(&self, case: &SampleCase) -> usize {
@@ -591,9 +591,9 @@ impl LlamaLoops for NearlyCold {
     }
 }
 
-/// takes a temperature below 10⁻⁶ for 10⁻⁶
+/// raises a temperature below 10⁻⁶ to 10⁻⁶
 ///
-/// So that nothing is divided by nearly 0. Logits that are as small as their temperature are all alike then.
+/// This avoids dividing by nearly 0, but makes logits as small as their temperature all nearly equal.
 #[bug("model/temperature-floored", named_by = "model/temperature-divides")]
 impl LlamaLoops for TemperatureFloored {
     fn tempered(&self, logits: &[f64], temperature: f64) -> Vec<f64> {
@@ -601,9 +601,10 @@ impl LlamaLoops for TemperatureFloored {
     }
 }
 
-/// computes in f32: a unit near an edge draws the neighbour
+/// computes in f32, so that a unit near an edge draws the neighbour
 ///
-/// Logits are f32, so the rest was, too. Two machines that add up in another order then write different texts from one seed.
+/// Logits are f32, so the rest was, too. Two machines that add in another order then write different texts from the same
+/// seed.
 #[bug("model/sampled-in-f32", named_by = "model/sample-f64-loops")]
 impl LlamaLoops for SampledInF32 {
     fn drawn(&self, p: &[f64], unit: f64) -> usize {
@@ -620,9 +621,9 @@ impl LlamaLoops for SampledInF32 {
     }
 }
 
-/// adds up to top_p in f32: one token more or fewer is kept
+/// adds up to top_p in f32, and keeps one token more or fewer
 ///
-/// The cut was made before the draw, where nobody thought of digits.
+/// The cut comes before the draw, where precision did not seem to matter.
 #[bug("model/top-p-in-f32", named_by = "model/sample-f64-loops")]
 impl LlamaLoops for TopPInF32 {
     fn nucleus(&self, p: &[f64], top_p: f64) -> usize {
@@ -636,10 +637,10 @@ impl LlamaLoops for TopPInF32 {
     }
 }
 
-/// refuses logits whose first one is minus infinity
+/// rejects logits whose first one is minus infinity
 ///
-/// The largest logit was looked for from the first one on, and what was found first was checked. Minus infinity forbids an id,
-/// and any id may be forbidden.
+/// The search for the largest logit started with the first one, which was then checked. Minus infinity forbids an id, and
+/// any id may be forbidden.
 #[bug("model/forbidden-refused", named_by = "model/sample-f64-loops")]
 impl LlamaLoops for ForbiddenRefused {
     fn checked(&self, case: &SampleCase) -> Reply<()> {
@@ -650,9 +651,9 @@ impl LlamaLoops for ForbiddenRefused {
     }
 }
 
-/// takes pieces for which the caches have no room
+/// accepts pieces for which the caches have no room
 ///
-/// The cache was made for the prompt, and grows with what is written, until the memory is full.
+/// The cache was sized for the prompt, and grows with what is written until the memory is full.
 #[bug("model/full-cache-taken", named_by = "model/full-cache-refused")]
 impl LlamaLoops for FullCacheTaken {
     fn fits(&self, _: usize, _: usize) -> bool {
@@ -660,9 +661,9 @@ impl LlamaLoops for FullCacheTaken {
     }
 }
 
-/// draws from logits that are no numbers
+/// draws from logits that contain NaN
 ///
-/// A NaN is not larger than anything, so a search for the largest goes past it. The model has diverged, and writes on.
+/// A NaN is not larger than anything, so a search for the largest skips it. The model has diverged, and keeps writing.
 #[bug("model/nan-drawn", named_by = "model/sample-refuses")]
 impl LlamaLoops for NanDrawn {
     fn checked(&self, case: &SampleCase) -> Reply<()> {
@@ -671,9 +672,9 @@ impl LlamaLoops for NanDrawn {
     }
 }
 
-/// takes a top_k of 0 for all tokens
+/// treats a top_k of 0 as all tokens
 ///
-/// In many libraries 0 means that the cut is off. Here no cut is None, and keeping no token is a mistake.
+/// In many libraries 0 turns the cut off. Here None does so, and keeping no token is an error.
 #[bug("model/top-k-of-none", named_by = "model/sample-refuses")]
 impl LlamaLoops for TopKOfNone {
     fn checked(&self, case: &SampleCase) -> Reply<()> {
@@ -686,9 +687,9 @@ impl LlamaLoops for TopKOfNone {
     }
 }
 
-/// asks each place for its own token, not for the next
+/// asks each place for its own token instead of the next
 ///
-/// The ids are both input and target. A model that copies is perfect, and can't write.
+/// The ids are both input and target. A model that copies is perfect, but can't write.
 #[bug("model/loss-not-shifted", named_by = "model/loss-is-of-the-next")]
 impl LlamaLoops for LossNotShifted {
     fn targets(&self, ids: &[usize]) -> Vec<(usize, usize)> {
@@ -698,7 +699,7 @@ impl LlamaLoops for LossNotShifted {
 
 /// asks each place for the token after the next
 ///
-/// The data were shifted, and the model shifts them again.
+/// The data were already shifted, and the model shifts them again.
 #[bug("model/loss-shifted-twice", named_by = "model/loss-is-of-the-next")]
 impl LlamaLoops for LossShiftedTwice {
     fn targets(&self, ids: &[usize]) -> Vec<(usize, usize)> {
@@ -708,9 +709,9 @@ impl LlamaLoops for LossShiftedTwice {
     }
 }
 
-/// asks the last place only
+/// asks only the last place
 ///
-/// The loss of a classifier, taken over from one. It learns, from one token of each text.
+/// The loss was copied from a classifier. The model learns, but from one token of each text.
 #[bug("model/last-place-only", named_by = "model/step-f64-loops")]
 impl LlamaLoops for LastPlaceOnly {
     fn targets(&self, ids: &[usize]) -> Vec<(usize, usize)> {
@@ -718,9 +719,9 @@ impl LlamaLoops for LastPlaceOnly {
     }
 }
 
-/// adds the losses of all places, where their mean is meant
+/// adds up the losses of all places instead of averaging them
 ///
-/// The learning rate then depends on how much text a batch has.
+/// The effective learning rate then depends on how much text a batch has.
 #[bug("model/loss-summed", named_by = "model/loss-of-equal-logits")]
 impl LlamaLoops for LossSummed {
     fn mean(&self, losses: &[f64], _: usize) -> f64 {
@@ -728,9 +729,9 @@ impl LlamaLoops for LossSummed {
     }
 }
 
-/// divides by the number of texts, not of tokens
+/// divides by the number of texts instead of tokens
 ///
-/// The mean over the batch axis alone. With texts of two tokens it is right.
+/// The mean is over the batch axis alone, which is right for texts of two tokens.
 #[bug("model/loss-per-text", named_by = "model/loss-of-equal-logits")]
 impl LlamaLoops for LossPerText {
     fn mean(&self, losses: &[f64], texts: usize) -> f64 {
@@ -740,7 +741,7 @@ impl LlamaLoops for LossPerText {
 
 /// adds the gradient instead of subtracting it
 ///
-/// The loss grows, and the learning rate is blamed.
+/// The loss grows, and the learning rate gets the blame.
 #[bug("model/uphill", named_by = "model/step-lowers-loss")]
 impl LlamaLoops for Uphill {
     fn stepped(&self, weight: f64, rate: f64, gradient: f64) -> f64 {
@@ -748,9 +749,9 @@ impl LlamaLoops for Uphill {
     }
 }
 
-/// takes a step of the same length for each weight, by the gradient's sign
+/// takes a step of the same length for each weight, following the gradient's sign
 ///
-/// It is what Adam's first step does, and what no other one does.
+/// Adam's first step does so, but no other one.
 #[bug("model/sign-only", named_by = "model/step-f64-loops")]
 impl LlamaLoops for SignOnly {
     fn stepped(&self, weight: f64, rate: f64, gradient: f64) -> f64 {
@@ -761,7 +762,7 @@ impl LlamaLoops for SignOnly {
 
 /// does not train the gammas
 ///
-/// They were left out of the list of weights, because they shall have no decay.
+/// They were left out of the list of weights because they should not decay.
 #[bug("model/gammas-not-trained", named_by = "model/step-f64-loops")]
 impl LlamaLoops for GammasNotTrained {
     fn is_trained(&self, case: &ModelCase, tensor: usize) -> bool {
@@ -771,7 +772,7 @@ impl LlamaLoops for GammasNotTrained {
 
 /// does not train the table
 ///
-/// The lookup was made outside the tape: rows were copied, and nothing came back to them.
+/// The lookup was outside the tape: rows were copied, and no gradient came back to them.
 #[bug("model/table-not-trained", named_by = "model/gradient")]
 impl LlamaLoops for TableNotTrained {
     fn reaches(&self, _: &ModelCase, tensor: usize) -> bool {
@@ -779,9 +780,9 @@ impl LlamaLoops for TableNotTrained {
     }
 }
 
-/// tells the loss after the step, where that before it is meant
+/// reports the loss after the step instead of the one before it
 ///
-/// A curve drawn so looks a step better than the model that was asked.
+/// A curve plotted this way looks a step better than the model was.
 #[bug("model/loss-after-step", named_by = "model/step-f64-loops")]
 impl LlamaLoops for LossAfterStep {
     fn told(&self, _: f64, after: f64) -> f64 {

@@ -142,8 +142,8 @@ fn scaled(case: &NormCase, j: i32) -> NormCase {
     NormCase { x, eps: case.eps * 4.0f64.powi(j), ..case.clone() }
 }
 
-/// Squares and means are kept in f32 or better: values of 300 and of 0.0003 give the same as values of 1, when eps is scaled
-/// alike.
+/// Squares and means are kept in f32 or better: values of 300 and of 0.0003 give the same as values of 1, if eps is
+/// scaled with their squares.
 #[law("norm/statistics-in-f32", see = "norm#precision", about = Precision, points = 2,
     formula = "N(2ʲ·x; 4ʲ·ε) = N(x; ε), |j| ≤ 12",
     stays = "It compares the norm with itself at other sizes, without an oracle.")]
@@ -153,7 +153,7 @@ fn statistics_in_f32(norm: &Norm, _: &Run) -> Verdict {
     for j in [8, 12, -8, -12] {
         let scaled = scaled(&case, j);
         let again = forward(norm, &scaled)?;
-        let why = format!("the same as for x·2^{}, but for the roundings of either", -j);
+        let why = format!("the same as for x·2^{}, except for the roundings of both", -j);
         let (expected, tolerance) = (widen(&y), 2.0 * forward_tolerance(&case));
         let at = |i: usize| tolerance * expected[i].abs();
         within("forward", &case.shape, &again, &expected, at, &why).map_err(|b| b.on(&scaled))?;
@@ -164,7 +164,7 @@ fn statistics_in_f32(norm: &Norm, _: &Run) -> Verdict {
 /// Eps is added to the mean square, inside the root. Where every x is √ε, eps is half of the sum, and y is 1/√2.
 #[law("norm/eps-inside-root", see = "norm#eps", about = Eps, points = 2,
     formula = "x = √ε everywhere, γ = 1  ⇒  y = 1/√2",
-    stays = "The number that every wrong place of eps gets wrong, and that is known by heart.")]
+    stays = "A number that is known by heart, and that every wrong place of eps gets wrong.")]
 fn eps_inside_root(norm: &Norm, _: &Run) -> Verdict {
     for eps in [1e-5, 1e-2, 4.0] {
         let case = ones(witness(3, eps));
@@ -197,7 +197,7 @@ fn zero_group(norm: &Norm, _: &Run) -> Verdict {
     Ok(None)
 }
 
-/// After the norm, with gamma 1, the mean square of a group is 1, but for eps.
+/// After the norm, with gamma 1, the mean square of a group is 1, up to eps.
 #[law("norm/mean-square-is-one", see = "norm#definition", about = Statistics, points = 2,
     formula = "mean(x̂²) = ms / (ms + ε),  ms = mean(x²)",
     stays = "It says what the norm is for, in one number, without an oracle.")]
@@ -257,7 +257,7 @@ fn others_keep(norm: &Norm, group_size: usize, change: impl Fn(f32) -> f32 + Cop
         let changed = with_group(&case, g, change);
         let again = forward(norm, &changed)?;
         let (kept, before) = (elsewhere(&case, g, &again), elsewhere(&case, g, &y));
-        let why = format!("group {g} alone was changed; the values of the others are compared");
+        let why = format!("only group {g} was changed; the values of the others are compared");
         same_values("forward", &[kept.len()], &kept, &before, &why).map_err(|b| b.on(&changed))?;
     }
     Ok(())
@@ -387,7 +387,7 @@ fn dx_terms(case: &NormCase, dy: &[f32]) -> Vec<f64> {
     Terms.passes(&positive, &absolute(dy)).dx
 }
 
-/// At a group of zeros the norm is a plain scale by gamma / √ε, and so is its gradient.
+/// At a group of zeros, the norm just multiplies by gamma / √ε, and so does its gradient.
 #[law("norm/gradient-at-zero", see = "norm#gradient", about = Gradient, points = 1,
     formula = "x_g = 0  ⇒  dx = γ·dy / √ε",
     stays = "The gradient can be written down by hand here.")]
@@ -407,7 +407,7 @@ fn gradient_at_zero(norm: &Norm, _: &Run) -> Verdict {
     Ok(None)
 }
 
-/// Longer x changes almost nothing, so the gradient along x is almost 0: eps gives it exactly.
+/// Stretching x hardly changes the result, so the gradient along x is almost 0, and eps gives its exact value.
 #[law("norm/gradient-along-x", see = "norm#gradient", about = Gradient, points = 2,
     formula = "Σ x·dx = Σ x̂·γ·dy · ε/(ms + ε), per group",
     stays = "It tells a gradient that takes the rms for a constant, without an oracle.")]
@@ -445,7 +445,7 @@ fn dx_tolerance(case: &NormCase) -> f64 {
 const DX_WHY: &str =
     "(5gz/2 + 14)·2⁻²⁴ of the size of the terms, which cancel: sums over the group in f32";
 
-/// The gradient is the slope that differences of the implementation's own outputs show.
+/// The gradient is the slope of the implementation's own outputs, measured by finite differences.
 #[law("norm/gradient-differences", see = "norm#gradient", about = Gradient, points = 2,
     formula = "dx_i ≈ (8(L(x+δ) − L(x−δ)) − (L(x+2δ) − L(x−2δ))) / 12δ",
     stays = "It needs no formula for the gradient at all, so an error in the oracle's would show.")]
@@ -527,7 +527,7 @@ fn forward_half(norm: &Norm, case: &NormCase) -> Step<Vec<f32>> {
     answer("forward_half", || norm.forward_half(case)).map_err(|violation| violation.on(case))
 }
 
-/// An f16 input gives an f16 result, also when gamma is f32.
+/// An f16 input gives an f16 result, even when gamma is f32.
 #[law("norm/half-result-is-half", see = "norm#precision", about = Precision, points = 1,
     formula = "y ∈ f16",
     stays = "It says what is wrong: the type, and not the number.")]

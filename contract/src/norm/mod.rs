@@ -29,6 +29,5 @@ use crate::component::component;
 component!(GroupRmsNorm {
     slug: "norm",
     name: "GroupRMSNorm",
-    title: "GroupRMSNorm",
-    about: "divides each group of a token by its root mean square"
+    title: "GroupRMSNorm"
 });

@@ -20,7 +20,7 @@ bugs! {
 
 /// computes the squares and their mean in f16
 ///
-/// 300 squared is larger than any f16, so the rms is infinite and y is 0. Small values lose their digits.
+/// The square of 300 is larger than any f16, so the rms is infinite and y is 0, while small values lose their digits.
 #[bug(
     "norm/squares-in-f16",
     named_by = "norm/statistics-in-f32",
@@ -50,9 +50,9 @@ fn dgamma_of_rows(
 #[derive(Default)]
 struct SumsNotCleared(RefCell<Vec<f64>>);
 
-/// goes on with the sums of the last call in gamma's gradient
+/// continues with the last call's sums in gamma's gradient
 ///
-/// A buffer that is kept, so that it need not be allocated. The first call is right.
+/// The buffer is kept so that it need not be allocated again, and the first call is right.
 #[bug("norm/sums-not-cleared", named_by = "norm/gradient-of-gamma", of = SumsNotCleared::default())]
 impl NormLoops for SumsNotCleared {
     fn passes(&self, case: &NormCase, dy: &[f32]) -> Passes {
@@ -71,9 +71,9 @@ impl NormLoops for SumsNotCleared {
 #[derive(Default)]
 struct SumOfThreads(SharedSum);
 
-/// adds gamma's gradient up in as many parts as there are threads, so that its last bits depend on them
+/// adds up gamma's gradient in as many parts as there are threads, so that its last bits depend on their number
 ///
-/// Each sum is as exact as another. But two runs of one training differ, and nobody can say why.
+/// Each sum is equally exact, but two runs of the same training differ for no visible reason.
 #[bug("norm/sum-of-threads", named_by = "norm/gradient-of-gamma", of = SumOfThreads::default())]
 impl NormLoops for SumOfThreads {
     fn passes(&self, case: &NormCase, dy: &[f32]) -> Passes {
@@ -86,10 +86,10 @@ impl NormLoops for SumOfThreads {
     }
 }
 
-/// adds eps to the root, outside, not to the mean square under it
+/// adds eps outside the root, not to the mean square under it
 ///
-/// rms + eps also keeps away from 0, and at inputs of size 1 it gives the same to five digits. It differs wherever the mean
-/// square is not far above eps.
+/// rms + eps also stays away from 0, and for inputs of size 1 the result agrees to five digits. It differs wherever the
+/// mean square is not far above eps.
 #[bug(
     "norm/eps-outside-root",
     named_by = "norm/eps-inside-root",
@@ -103,8 +103,8 @@ impl NormLoops for EpsOutside {
 
 /// leaves eps out
 ///
-/// Test inputs of size 1 do not show it: eps is 1e-5 there, and common tolerances are 1e-4. Several well-known course graders
-/// accept it.
+/// Test inputs of size 1 do not reveal it, because eps is 1e-5 there and common tolerances are 1e-4. Several well-known
+/// course graders accept it.
 #[bug("norm/no-eps", named_by = "norm/eps-inside-root")]
 impl NormLoops for NoEps {
     fn rms(&self, mean_square: f64, _: f64) -> f64 {
@@ -114,7 +114,7 @@ impl NormLoops for NoEps {
 
 /// uses an eps that is ten times too large
 ///
-/// 1e-5 in one file, 1e-6 in the other. No shape tells.
+/// One file says 1e-5 and the other 1e-6, and no shape shows the difference.
 #[bug("norm/eps-ten-times", named_by = "norm/eps-inside-root")]
 impl NormLoops for EpsTenTimes {
     fn rms(&self, mean_square: f64, eps: f64) -> f64 {
@@ -124,7 +124,7 @@ impl NormLoops for EpsTenTimes {
 
 /// uses 1e-5 whatever eps it is given
 ///
-/// The setting is stored, printed, and never read.
+/// The setting is stored and printed, but never read.
 #[bug("norm/eps-fixed", named_by = "norm/eps-inside-root")]
 impl NormLoops for EpsFixed {
     fn rms(&self, mean_square: f64, _: f64) -> f64 {
@@ -132,9 +132,9 @@ impl NormLoops for EpsFixed {
     }
 }
 
-/// takes 1e-6 where eps is 0
+/// uses 1e-6 where eps is 0
 ///
-/// A guard against 0 / 0 that nobody asked for. Every other eps is used as it is, so tests with a usual one see nothing.
+/// It is an uncalled-for guard against 0 / 0. Every other eps is used as it is, so tests with a usual one pass.
 #[bug("norm/eps-never-zero", named_by = "norm/eps-inside-root")]
 impl NormLoops for EpsNeverZero {
     fn rms(&self, mean_square: f64, eps: f64) -> f64 {
@@ -144,7 +144,7 @@ impl NormLoops for EpsNeverZero {
 
 /// adds eps squared under the root
 ///
-/// Somebody wanted eps in the units of x. It is in the units of x squared.
+/// Eps was meant in the units of x, but under the root it has those of x squared.
 #[bug("norm/eps-squared", named_by = "norm/eps-inside-root")]
 impl NormLoops for EpsSquared {
     fn rms(&self, mean_square: f64, eps: f64) -> f64 {
@@ -152,9 +152,9 @@ impl NormLoops for EpsSquared {
     }
 }
 
-/// takes the larger of the mean square and eps, not their sum
+/// takes the larger of the mean square and eps instead of their sum
 ///
-/// max(ms, eps) keeps away from 0 as well. It differs only where the two are close.
+/// max(ms, eps) stays away from 0 as well, and differs only where the two are close.
 #[bug("norm/eps-as-floor", named_by = "norm/eps-inside-root")]
 impl NormLoops for EpsAsFloor {
     fn rms(&self, mean_square: f64, eps: f64) -> f64 {
@@ -162,9 +162,9 @@ impl NormLoops for EpsAsFloor {
     }
 }
 
-/// divides the sum of squares by gz - 1, not by gz
+/// divides the sum of squares by gz - 1 instead of gz
 ///
-/// The unbiased variance of statistics, which is what torch.var computes unless told otherwise. Here nothing is estimated.
+/// This is the unbiased variance of statistics, which torch.var computes by default. Here nothing is estimated.
 #[bug("norm/unbiased", named_by = "norm/mean-square-is-one")]
 impl NormLoops for Unbiased {
     fn mean_square(&self, group: &[f64]) -> f64 {
@@ -174,7 +174,7 @@ impl NormLoops for Unbiased {
 
 /// multiplies by the root instead of dividing by it
 ///
-/// rsqrt became sqrt, and the product stayed.
+/// When rsqrt became sqrt, the product stayed.
 #[bug(
     "norm/multiply-by-root",
     named_by = "norm/mean-square-is-one",
@@ -188,7 +188,7 @@ impl NormLoops for MultiplyByRoot {
 
 /// sums the squares and forgets to divide by the group size
 ///
-/// The result is too small by the root of gz. The next layer can learn it away, so the loss falls all the same.
+/// The result is too small by the root of gz, but the next layer can learn to compensate, so the loss falls all the same.
 #[bug("norm/sum-not-mean", named_by = "norm/mean-square-is-one")]
 impl NormLoops for SumNotMean {
     fn mean_square(&self, group: &[f64]) -> f64 {
@@ -196,9 +196,9 @@ impl NormLoops for SumNotMean {
     }
 }
 
-/// divides by the mean square, without the root
+/// divides by the mean square without taking the root
 ///
-/// At inputs of size 1 the root of the mean square is close to itself.
+/// For inputs of size 1 the mean square is close to its own root.
 #[bug("norm/no-root", named_by = "norm/mean-square-is-one")]
 impl NormLoops for NoRoot {
     fn rms(&self, mean_square: f64, eps: f64) -> f64 {
@@ -208,7 +208,7 @@ impl NormLoops for NoRoot {
 
 /// divides by the mean of |x| instead of the root of the mean of squares
 ///
-/// Both measure size, and for values of one size they are equal.
+/// Both measure size, and they agree when all values have the same size.
 #[bug("norm/mean-absolute", named_by = "norm/mean-square-is-one")]
 impl NormLoops for MeanAbsolute {
     fn mean_square(&self, group: &[f64]) -> f64 {
@@ -218,7 +218,7 @@ impl NormLoops for MeanAbsolute {
 
 /// subtracts the mean in the statistics, as a standard deviation does
 ///
-/// torch.var looks like the thing to call. It is the mean square only where the mean is 0.
+/// torch.var looks like the function to call, but it equals the mean square only where the mean is 0.
 #[bug("norm/variance", named_by = "norm/not-centred")]
 impl NormLoops for Variance {
     fn mean_square(&self, group: &[f64]) -> f64 {
@@ -230,7 +230,7 @@ impl NormLoops for Variance {
 
 /// subtracts the mean first, which is LayerNorm
 ///
-/// Written from memory of LayerNorm. On inputs with mean 0 the two agree.
+/// It was written from memory of LayerNorm, and with mean 0 the two agree.
 #[bug("norm/centred", named_by = "norm/not-centred")]
 impl NormLoops for Centred {
     fn passes(&self, case: &NormCase, dy: &[f32]) -> Passes {
@@ -243,7 +243,7 @@ impl NormLoops for Centred {
     }
 }
 
-/// divides by the largest |x| of the group
+/// divides by the largest |x| in the group
 ///
 /// The maximum keeps everything in [-1, 1], which looks normalized.
 #[bug("norm/largest-of-group", named_by = "norm/mean-square-is-one")]
@@ -255,7 +255,7 @@ impl NormLoops for LargestOfGroup {
 
 /// takes the root of x² / (ms + eps), which loses the sign of x
 ///
-/// The squares were at hand, so the quotient was taken before the root. Positive test inputs hide it.
+/// The squares were at hand, so the division came before the root. Positive test inputs hide the lost sign.
 #[bug("norm/sign-lost", named_by = "norm/odd")]
 impl NormLoops for SignLost {
     fn xhat(&self, x: f64, rms: f64) -> f64 {
@@ -263,9 +263,9 @@ impl NormLoops for SignLost {
     }
 }
 
-/// takes the statistics over the whole row, not over each group
+/// computes the statistics over the whole row instead of each group
 ///
-/// The group size was accepted and not used. With gz = h it is right.
+/// The group size was accepted but never used, which is right when gz = h.
 #[bug("norm/whole-row", named_by = "norm/groups-are-neighbours", source = "mamba pull request 910")]
 impl NormLoops for WholeRow {
     fn groups(&self, hidden_size: usize, _: usize) -> Vec<Vec<usize>> {
@@ -275,7 +275,7 @@ impl NormLoops for WholeRow {
 
 /// reads group_size as the NUMBER of groups
 ///
-/// Two libraries call two things by one name. With gz = sqrt(h) nobody can tell.
+/// Two libraries use the same name for two things, and with gz = sqrt(h) they coincide.
 #[bug(
     "norm/group-size-is-count",
     named_by = "norm/groups-are-neighbours",
@@ -287,9 +287,9 @@ impl NormLoops for GroupSizeIsCount {
     }
 }
 
-/// takes every g-th element for a group, not neighbours
+/// groups every g-th element instead of neighbours
 ///
-/// A reshape to [gz, g] where [g, gz] was meant.
+/// A reshape to [gz, g] was written where [g, gz] was meant.
 #[bug("norm/strided-groups", named_by = "norm/groups-are-neighbours")]
 impl NormLoops for StridedGroups {
     fn groups(&self, hidden_size: usize, group_size: usize) -> Vec<Vec<usize>> {
@@ -298,9 +298,9 @@ impl NormLoops for StridedGroups {
     }
 }
 
-/// takes the mean square over all rows of the batch, not per row
+/// computes the mean square over all rows of the batch, not per row
 ///
-/// A mean without its axis. With one row it is right.
+/// The mean was called without its axis, which is right for a single row.
 #[bug("norm/statistics-over-batch", named_by = "norm/forward-f64-loops")]
 impl NormLoops for OverBatch {
     fn passes(&self, case: &NormCase, dy: &[f32]) -> Passes {
@@ -321,7 +321,7 @@ impl NormLoops for OverBatch {
 
 /// uses the first token's statistics for all tokens
 ///
-/// An index was left at 0. One token at a time, it is right.
+/// An index was left at 0, so a single token at a time comes out right.
 #[bug("norm/first-row-statistics", named_by = "norm/forward-f64-loops")]
 impl NormLoops for FirstRow {
     fn passes(&self, case: &NormCase, dy: &[f32]) -> Passes {
@@ -337,9 +337,9 @@ impl NormLoops for FirstRow {
     }
 }
 
-/// uses one gamma per group, not one per element
+/// uses one gamma per group instead of one per element
 ///
-/// The scale was read as a property of the group. Gamma of ones hides it.
+/// The scale was read as a property of the group, which a gamma of ones hides.
 #[bug("norm/gamma-per-group", named_by = "norm/gamma-per-element")]
 impl NormLoops for GammaPerGroup {
     fn scale(&self, gamma: &[f32], j: usize, groups: &[Vec<usize>]) -> f64 {
@@ -350,7 +350,7 @@ impl NormLoops for GammaPerGroup {
 
 /// multiplies by 1 + gamma
 ///
-/// Right for models whose gamma starts at 0, such as Gemma. Wrong for this one.
+/// That is right for models whose gamma starts at 0, such as Gemma, but wrong for this one.
 #[bug("norm/one-plus-gamma", named_by = "norm/gamma-per-element")]
 impl NormLoops for OnePlusGamma {
     fn scale(&self, gamma: &[f32], j: usize, _: &[Vec<usize>]) -> f64 {
@@ -360,7 +360,7 @@ impl NormLoops for OnePlusGamma {
 
 /// does not multiply by gamma
 ///
-/// Gamma of ones, with which most tests run, hides it.
+/// A gamma of ones, which most tests use, hides it.
 #[bug("norm/no-gamma", named_by = "norm/gamma-per-element")]
 impl NormLoops for NoGamma {
     fn scale(&self, _: &[f32], _: usize, _: &[Vec<usize>]) -> f64 {
@@ -368,7 +368,7 @@ impl NormLoops for NoGamma {
     }
 }
 
-/// multiplies by gamma before the statistics are taken
+/// multiplies by gamma before computing the statistics
 ///
 /// The product moved up one line. With gz = 1 or equal gammas the scale cancels.
 #[bug("norm/gamma-before-norm", named_by = "norm/gamma-per-element")]
@@ -383,7 +383,7 @@ impl NormLoops for GammaBefore {
 
 /// loses the sign of gamma
 ///
-/// Gamma is a scale, a scale is positive: so somebody took |gamma|. Learned gammas may be negative.
+/// Gamma is a scale, and scales are positive, so |gamma| seemed safe, but learned gammas may be negative.
 #[bug("norm/gamma-magnitude", named_by = "norm/gamma-per-element")]
 impl NormLoops for GammaMagnitude {
     fn scale(&self, gamma: &[f32], j: usize, _: &[Vec<usize>]) -> f64 {
@@ -393,7 +393,7 @@ impl NormLoops for GammaMagnitude {
 
 /// rounds the squares to f16, although it adds them up in f32
 ///
-/// The product is in the input's type, and only the sum was told to be wider.
+/// The product has the input's type, and only the sum was asked to be wider.
 #[bug("norm/squares-rounded-to-f16", named_by = "norm/statistics-in-f32")]
 impl NormLoops for SquaresRounded {
     fn mean_square(&self, group: &[f64]) -> f64 {
@@ -401,9 +401,9 @@ impl NormLoops for SquaresRounded {
     }
 }
 
-/// computes the statistics of an f16 input in f16, but those of f32 in f32
+/// computes the statistics of f16 inputs in f16, but those of f32 inputs in f32
 ///
-/// The cast up was forgotten on one path only. Tests with f32 inputs can't see it.
+/// The cast up was forgotten on one path only, so tests with f32 inputs can't see it.
 #[bug("norm/half-squares-in-f16", named_by = "norm/half-does-not-overflow")]
 impl NormLoops for HalfSquaresInF16 {
     fn half_xhat(&self, case: &NormCase) -> Vec<f64> {
@@ -413,7 +413,7 @@ impl NormLoops for HalfSquaresInF16 {
 
 /// returns f32 for an f16 input
 ///
-/// f16 times an f32 gamma is f32. The next layer then refuses, or doubles its memory.
+/// f16 times an f32 gamma is f32, which the next layer rejects, or which doubles its memory.
 #[bug(
     "norm/half-not-cast-back",
     named_by = "norm/half-result-is-half",
@@ -425,9 +425,9 @@ impl NormLoops for NotCastBack {
     }
 }
 
-/// rounds to f16 before it multiplies by gamma, and so twice
+/// rounds to f16 before multiplying by gamma, and so rounds twice
 ///
-/// Two well-known model codes differ in the order of these two lines. One rounding more costs up to an ulp.
+/// Two well-known model codes differ in the order of these two lines. The second rounding costs up to an ulp.
 #[bug("norm/half-cast-before-gamma", named_by = "norm/half-rounds-once")]
 impl NormLoops for CastBeforeGamma {
     fn round_half(&self, xhat: f64, scale: f64) -> f32 {
@@ -435,9 +435,9 @@ impl NormLoops for CastBeforeGamma {
     }
 }
 
-/// rounds gamma to f16 before it multiplies
+/// rounds gamma to f16 before multiplying
 ///
-/// The weight was cast to the input's type, because the product asked for equal types.
+/// The weight was cast to the input's type because the product required equal types.
 #[bug("norm/half-gamma-in-f16", named_by = "norm/half-rounds-once")]
 impl NormLoops for GammaInF16 {
     fn round_half(&self, xhat: f64, scale: f64) -> f32 {
@@ -447,7 +447,7 @@ impl NormLoops for GammaInF16 {
 
 /// clamps the mean square at 10²⁴, so that it can't overflow
 ///
-/// A guard against infinities. f32 holds squares up to 10³⁸.
+/// It guards against infinities, but f32 holds squares up to 10³⁸.
 #[bug("norm/clamped", named_by = "norm/tiny-and-huge")]
 impl NormLoops for Clamped {
     fn mean_square(&self, group: &[f64]) -> f64 {
@@ -458,7 +458,7 @@ impl NormLoops for Clamped {
 
 /// checks the whole row for NaN and gives up on all of it
 ///
-/// A kind guard: if anything is NaN, everything is. The groups are no longer independent.
+/// It is well meant: if anything is NaN, everything is. But the groups are no longer independent.
 #[bug("norm/shared-nan", named_by = "norm/groups-are-independent")]
 impl NormLoops for SharedNan {
     fn passes(&self, case: &NormCase, dy: &[f32]) -> Passes {
@@ -472,7 +472,7 @@ impl NormLoops for SharedNan {
 
 /// sends no gradient through the norm
 ///
-/// The result was made from data without a tape. Training goes on, with the layers below frozen.
+/// The result was built from data without a tape, so training goes on with the layers below frozen.
 #[bug("norm/no-gradient", named_by = "norm/gradient-of-x", source = "candle issue 2168")]
 impl NormLoops for NoGradient {
     fn dx(&self, _: f64, _: f64, _: f64, _: f64) -> f64 {
@@ -480,9 +480,9 @@ impl NormLoops for NoGradient {
     }
 }
 
-/// takes the rms for a constant in the gradient
+/// treats the rms as a constant in the gradient
 ///
-/// dx = gamma dy / rms is half of the formula. The rest says that the rms grows with x.
+/// dx = gamma dy / rms is only half of the formula. The other half accounts for the rms growing with x.
 #[bug("norm/constant-rms", named_by = "norm/gradient-along-x")]
 impl NormLoops for ConstantRms {
     fn dx(&self, gamma_dy: f64, _: f64, _: f64, rms: f64) -> f64 {
@@ -492,7 +492,7 @@ impl NormLoops for ConstantRms {
 
 /// adds the projection on x in the gradient instead of subtracting it
 ///
-/// One sign in a hand-written backward pass.
+/// One sign went wrong in a hand-written backward pass.
 #[bug("norm/gradient-wrong-sign", named_by = "norm/gradient-along-x")]
 impl NormLoops for WrongSign {
     fn dx(&self, gamma_dy: f64, xhat: f64, along: f64, rms: f64) -> f64 {
@@ -502,7 +502,7 @@ impl NormLoops for WrongSign {
 
 /// sums over the group in the gradient where the mean belongs
 ///
-/// The forward pass has the mean, the backward pass was derived without it.
+/// The forward pass has the mean, but the backward pass was derived without it.
 #[bug("norm/gradient-sum-not-mean", named_by = "norm/gradient-along-x")]
 impl NormLoops for GradientSum {
     fn passes(&self, case: &NormCase, dy: &[f32]) -> Passes {
@@ -522,7 +522,7 @@ impl NormLoops for GradientSum {
 
 /// forgets gamma in the gradient of x
 ///
-/// With gamma of ones it is right.
+/// With a gamma of ones the result is right.
 #[bug("norm/gradient-without-gamma", named_by = "norm/gradient-at-zero")]
 impl NormLoops for WithoutGamma {
     fn passes(&self, case: &NormCase, dy: &[f32]) -> Passes {
@@ -534,7 +534,7 @@ impl NormLoops for WithoutGamma {
 
 /// forgets the division by the rms in the gradient of x
 ///
-/// At inputs of size 1 the rms is 1.
+/// For inputs of size 1 the rms is 1, so nothing shows.
 #[bug("norm/gradient-not-divided", named_by = "norm/gradient-at-zero")]
 impl NormLoops for NotDivided {
     fn dx(&self, gamma_dy: f64, xhat: f64, along: f64, _: f64) -> f64 {
@@ -542,9 +542,9 @@ impl NormLoops for NotDivided {
     }
 }
 
-/// multiplies dy by x, not by x̂, in the gradient of gamma
+/// multiplies dy by x instead of x̂ in the gradient of gamma
 ///
-/// The saved tensor was the input. At inputs of size 1 the two are close.
+/// The saved tensor was the input, which for inputs of size 1 is close to x̂.
 #[bug("norm/dgamma-from-x", named_by = "norm/gradient-of-gamma")]
 impl NormLoops for DgammaFromX {
     fn dgamma(&self, dy: f64, _: f64, x: f64) -> f64 {
@@ -554,7 +554,7 @@ impl NormLoops for DgammaFromX {
 
 /// averages gamma's gradient over the rows instead of summing it
 ///
-/// A mean where a sum belongs; with one row they are the same.
+/// A mean was written where a sum belongs, and with one row they are the same.
 #[bug("norm/dgamma-averaged", named_by = "norm/gradient-of-gamma")]
 impl NormLoops for DgammaAveraged {
     fn passes(&self, case: &NormCase, dy: &[f32]) -> Passes {
@@ -565,9 +565,9 @@ impl NormLoops for DgammaAveraged {
     }
 }
 
-/// keeps the last row's part of gamma's gradient and drops the others
+/// keeps only the last row's part of gamma's gradient
 ///
-/// Assigned where it should be added.
+/// The row was assigned instead of added.
 #[bug("norm/dgamma-last-row", named_by = "norm/gradient-of-gamma")]
 impl NormLoops for DgammaLastRow {
     fn passes(&self, case: &NormCase, dy: &[f32]) -> Passes {
@@ -580,9 +580,9 @@ impl NormLoops for DgammaLastRow {
     }
 }
 
-/// starts gamma at 1 instead of drawing it
+/// initializes gamma to 1 instead of drawing it
 ///
-/// That is what most norms do. The specification says uniform.
+/// Most norms do that, but the specification says uniform.
 #[bug("norm/gamma-of-ones", named_by = "norm/initial-gamma")]
 impl NormLoops for GammaOfOnes {
     fn gamma(&self, hidden_size: usize, _: (f32, f32), _: u64) -> Vec<f32> {
@@ -590,9 +590,9 @@ impl NormLoops for GammaOfOnes {
     }
 }
 
-/// draws gamma on [0, 1) and forgets the range
+/// draws gamma on [0, 1) and ignores the range
 ///
-/// The default of rand, without the scale and the shift.
+/// That is what rand gives by default, before the scale and the shift.
 #[bug("norm/gamma-wrong-range", named_by = "norm/initial-gamma")]
 impl NormLoops for GammaWrongRange {
     fn gamma(&self, hidden_size: usize, _: (f32, f32), seed: u64) -> Vec<f32> {
@@ -600,9 +600,9 @@ impl NormLoops for GammaWrongRange {
     }
 }
 
-/// multiplies by high, not by high - low
+/// multiplies by high instead of high - low
 ///
-/// r * high + low is the formula from memory. On [0, 1) it is right.
+/// r * high + low is the formula as remembered, and on [0, 1) it is right.
 #[bug("norm/gamma-range-as-width", named_by = "norm/initial-gamma")]
 impl NormLoops for RangeAsWidth {
     fn gamma(&self, n: usize, (low, high): (f32, f32), seed: u64) -> Vec<f32> {
@@ -612,7 +612,7 @@ impl NormLoops for RangeAsWidth {
 
 /// ignores the seed
 ///
-/// A generator of its own, always started the same way.
+/// The code has a private generator that always starts the same way.
 #[bug("norm/gamma-unseeded", named_by = "norm/initial-gamma")]
 impl NormLoops for GammaUnseeded {
     fn gamma(&self, hidden_size: usize, range: (f32, f32), _: u64) -> Vec<f32> {
@@ -620,9 +620,9 @@ impl NormLoops for GammaUnseeded {
     }
 }
 
-/// takes the high 24 bits of each random word, not the low ones
+/// takes the high 24 bits of each random word instead of the low ones
 ///
-/// Many generators do. PyTorch masks the low 24 bits.
+/// Many generators do so, but PyTorch masks the low 24 bits.
 #[bug("norm/gamma-high-bits", named_by = "norm/initial-gamma")]
 impl NormLoops for HighBits {
     fn gamma(&self, n: usize, (low, high): (f32, f32), seed: u64) -> Vec<f32> {
@@ -634,7 +634,7 @@ impl NormLoops for HighBits {
 
 /// accepts a group size that does not divide and drops the rest of the row
 ///
-/// Integer division, and the last elements come out as zeros.
+/// Integer division drops the remainder, so the last elements come out as zeros.
 #[bug("norm/remainder-dropped", named_by = "norm/group-size-divides")]
 impl NormLoops for RemainderDropped {
     fn check(&self, _: &NormCase) -> Reply<()> {
@@ -645,9 +645,9 @@ impl NormLoops for RemainderDropped {
     }
 }
 
-/// squares in lanes of four and forgets the elements that fill no lane
+/// sums squares in lanes of four and forgets the elements that do not fill a lane
 ///
-/// chunks_exact gives full chunks only; the rest has to be asked for. Sizes that are powers of two have no rest.
+/// chunks_exact yields only full chunks, and the rest must be asked for. Sizes that are powers of two leave no rest.
 #[bug("norm/lane-tail-lost", named_by = "norm/mean-square-is-one")]
 impl NormLoops for LaneTailLost {
     fn mean_square(&self, group: &[f64]) -> f64 {
@@ -656,9 +656,9 @@ impl NormLoops for LaneTailLost {
     }
 }
 
-/// adds gamma's gradient up in blocks of 128 rows and loses the last block if it is not full
+/// adds up gamma's gradient in blocks of 128 rows and loses the last block if it is not full
 ///
-/// A partial sum for each block, and rows / 128 of them. Few rows take the simple way and are right.
+/// Each block gets a partial sum, and there are rows / 128 of them. A few rows take the simple path, which is right.
 #[bug("norm/block-lost", named_by = "norm/gradient-of-gamma")]
 impl NormLoops for BlockLost {
     fn passes(&self, case: &NormCase, dy: &[f32]) -> Passes {
@@ -666,9 +666,9 @@ impl NormLoops for BlockLost {
     }
 }
 
-/// lets the last block of 128 rows begin early, so that some rows are added twice
+/// starts the last block of 128 rows early, so that some rows are added twice
 ///
-/// So that every block is full. For a maximum that would be right.
+/// This makes every block full, which would be right for a maximum.
 #[bug("norm/block-added-twice", named_by = "norm/gradient-of-gamma")]
 impl NormLoops for BlockTwice {
     fn passes(&self, case: &NormCase, dy: &[f32]) -> Passes {
@@ -676,9 +676,9 @@ impl NormLoops for BlockTwice {
     }
 }
 
-/// keeps the root of a row where another thread keeps its own
+/// stores a row's root where another thread stores its own
 ///
-/// A buffer outside of the loop, shared by two threads. Most rows are right, most of the time.
+/// A buffer outside the loop is shared by two threads, so most rows are right most of the time.
 #[bug("norm/rows-race", named_by = "norm/forward-f64-loops")]
 impl NormLoops for RowsRace {
     fn passes(&self, case: &NormCase, dy: &[f32]) -> Passes {

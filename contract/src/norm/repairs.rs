@@ -46,7 +46,7 @@ fn rms(norm: &Norm) -> Option<String> {
     let (from, to, got, right) = first?;
     let (got, right) = (number(got), number(right));
     Some(format!(
-        "the rms of {:?} with eps {}, which is {right}, was taken as {got}",
+        "the rms of {:?} with eps {} is {right}, but {got} was used",
         &case.x[from..to],
         case.eps
     ))
@@ -89,7 +89,7 @@ fn along(norm: &Norm) -> Option<String> {
     }
     let (group, got, right) = first?;
     let (got, right) = (number(got), number(right));
-    Some(format!("mean(γ·dy·x̂) of group {group}, {right}, was taken as {got}"))
+    Some(format!("mean(γ·dy·x̂) of group {group} is {right}, but {got} was used"))
 }
 
 fn answered(norm: &Norm) -> Option<(NormCase, Vec<f32>)> {

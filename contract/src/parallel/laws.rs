@@ -226,7 +226,7 @@ fn asked_range(parallel: &Parallel, v: usize, w: usize, r: usize) -> Step<Range<
         .map_err(|violation| violation.on(of_world(v, w, r)))
 }
 
-/// Rank r owns the n ids from r·n on, the end not included.
+/// Rank r owns the n ids from r·n up to, but not including, (r + 1)·n.
 #[law("parallel/range", see = "parallel#ranges", about = Range, points = 2,
     formula = "[r·n, (r + 1)·n),  n = v / w")]
 fn range(parallel: &Parallel, _: &Run) -> Verdict {
@@ -261,7 +261,7 @@ pub(super) fn matches_range(parallel: &Parallel, v: usize, w: usize, r: usize) -
         .map_err(|violation| violation.on(of_world(v, w, r)))
 }
 
-/// Every id has exactly one owner, and all ranks own equally many.
+/// Every id has exactly one owner, and all ranks own the same number of ids.
 #[law("parallel/ranges-partition", see = "parallel#ranges", about = Range, points = 2,
     formula = "⋃ range(r) = [0, v),  range(r) ∩ range(q) = ∅,  |range(r)| = n",
     stays = "A law without an oracle: it holds for every right cut, whatever the numbers.")]
@@ -273,7 +273,9 @@ fn ranges_partition(parallel: &Parallel, run: &Run) -> Verdict {
             let Range { start, end } = asked_range(parallel, n * w, w, r)?;
             let here = start == next && end == next + n;
             holds("shard_range", here, || {
-                format!("rank {r} owns {start}..{end}, but {n} ids from {next} on are left to it")
+                format!(
+                    "rank {r} owns {start}..{end}, but the {n} ids from {next} on are left to it"
+                )
             })
             .map_err(|violation| violation.on(of_world(n * w, w, r)))?;
             next = end;
@@ -306,7 +308,7 @@ fn uneven_world_refused(parallel: &Parallel, run: &Run) -> Verdict {
     Ok(None)
 }
 
-/// A rank that is not below w owns no range: it is refused.
+/// A rank that is not below w owns no range, and is refused.
 #[law("parallel/rank-has-no-range", see = "parallel#ranges", about = Refusal, points = 1,
     formula = "r ≥ w  ⇒  no range")]
 fn rank_has_no_range(parallel: &Parallel, _: &Run) -> Verdict {
@@ -318,7 +320,7 @@ fn rank_has_no_range(parallel: &Parallel, _: &Run) -> Verdict {
     Ok(None)
 }
 
-/// A rank that is not below w is refused in the lookup, also if no token is its own.
+/// A rank that is not below w is refused in the lookup, even if no token is its own.
 #[law("parallel/rank-refused", see = "parallel#ranges", about = Refusal, points = 1,
     formula = "r ≥ w  ⇒  no result")]
 fn rank_refused(parallel: &Parallel, _: &Run) -> Verdict {
@@ -388,7 +390,7 @@ fn initial_shard(parallel: &Parallel, _: &Run) -> Verdict {
     Ok(None)
 }
 
-/// For any base seed, mean and deviation, a shard is PyTorch's; what has no range has no shard.
+/// For any base seed, mean and deviation, a shard is PyTorch's, and without a range there is none.
 #[law("parallel/initial-any-shard", see = "parallel#initial-values", about = Seed, points = 1,
     formula = "T_r = mean + std·z(n·e; base + r)", stays = NET)]
 fn initial_any_shard(parallel: &Parallel, run: &Run) -> Verdict {
@@ -407,7 +409,7 @@ fn initial_mean_and_std(parallel: &Parallel, _: &Run) -> Verdict {
     Ok(None)
 }
 
-/// Any base seed will do: base + r wraps around, and its low 32 bits count.
+/// Any base seed will do: base + r wraps around, and only its low 32 bits count.
 #[law("parallel/initial-seed-wraps", see = "parallel#initial-values", about = Seed, points = 1,
     formula = "seed = (base + r) mod 2³²")]
 fn initial_seed_wraps(parallel: &Parallel, _: &Run) -> Verdict {
@@ -419,7 +421,7 @@ fn initial_seed_wraps(parallel: &Parallel, _: &Run) -> Verdict {
     Ok(None)
 }
 
-/// No two ranks start alike.
+/// No two ranks start with the same values.
 #[law("parallel/initial-ranks-differ", see = "parallel#initial-values", about = Seed, points = 1,
     formula = "r ≠ q  ⇒  T_r ≠ T_q",
     stays = "It shows what the rank in the seed is for, without an oracle.")]
@@ -452,7 +454,7 @@ fn owned_rows(parallel: &Parallel, _: &Run) -> Verdict {
     Ok(None)
 }
 
-/// On any input, and however it is asked, an owned token gets its row and a foreign one zeros.
+/// On any input, and however the call is made, an owned token gets its row and a foreign one zeros.
 #[law("parallel/forward-any-input", see = "parallel#lookup", about = Lookup, points = 1,
     formula = "E_r[i, j] = T_r[I[i, j] − r·n], or 0", stays = NET)]
 fn forward_any_input(parallel: &Parallel, run: &Run) -> Verdict {
@@ -466,10 +468,10 @@ pub(super) fn edge_ids((v, _, w): (usize, usize, usize), rank: usize) -> Vec<usi
     ids.into_iter().flatten().collect()
 }
 
-/// The first and the last id of a rank are its own, their neighbours are not.
+/// The first and the last id of a rank are its own, unlike those just outside.
 #[law("parallel/edges", see = "parallel#lookup", about = Range, points = 2,
     formula = "r·n and (r + 1)·n − 1 are owned; r·n − 1 and (r + 1)·n are foreign",
-    stays = "The four ids where off-by-one shows, by name; random ids rarely stand there.")]
+    stays = "The four ids where off-by-one shows, by name; random ids rarely hit them.")]
 fn edges(parallel: &Parallel, _: &Run) -> Verdict {
     for (sizes, rank) in ranks() {
         let ids = edge_ids(sizes, rank);
@@ -485,7 +487,7 @@ fn all_foreign(sizes: (usize, usize, usize), rank: usize) -> Option<ShardCase> {
     (!ids.is_empty()).then(|| case(sizes, rank, [1, ids.len()], ids))
 }
 
-/// A token that another rank owns gives a vector of zeros, also if all tokens of the batch are foreign.
+/// A token that another rank owns gives a vector of zeros, even if all tokens of the batch are foreign.
 #[law("parallel/foreign-tokens-are-zero", see = "parallel#lookup", about = Mask, points = 2,
     formula = "I[i, j] ∉ [r·n, (r + 1)·n)  ⇒  E_r[i, j] = 0",
     stays = "The other half of the definition, by name.")]
@@ -662,7 +664,7 @@ fn id_refused(parallel: &Parallel, _: &Run) -> Verdict {
     Ok(None)
 }
 
-/// A world of one refuses such an id as well.
+/// Even a world of one refuses an id that is not below v.
 #[law("parallel/id-refused-in-a-world-of-one", see = "parallel#ids", about = Refusal, points = 2,
     formula = "w = 1, I[i, j] ≥ v  ⇒  no result",
     stays = "It names the smallest world, where a check that belongs to the mask is missing.")]
@@ -671,7 +673,7 @@ fn id_refused_in_a_world_of_one(parallel: &Parallel, _: &Run) -> Verdict {
     Ok(None)
 }
 
-/// An id is not cut to fewer bits, and never negative: huge ids are refused too.
+/// An id is never cut to fewer bits or read as negative: huge ids are refused too.
 #[law("parallel/huge-id-refused", see = "parallel#ids", about = Refusal, points = 1,
     formula = "I[i, j] ∈ {2⁸ + 3, 2¹⁶ + 3, 2³² + 3, 2⁶³, 2⁶⁴ − 1}  ⇒  no result",
     stays = "It says why: cut to 32 bits, 2³² + 3 is 3.")]
@@ -685,8 +687,8 @@ fn huge_id_refused(parallel: &Parallel, _: &Run) -> Verdict {
     Ok(None)
 }
 
-/// The words of the refusal name the first bad id as it was given, not counted from the start of the shard, its place in the
-/// batch, and the vocabulary size.
+/// The refusal names the first bad id as it was given, not counted from the start of the shard, its place in the batch,
+/// and the vocabulary size.
 #[law("parallel/refusal-names-id", see = "parallel#ids", about = Refusal, points = 1,
     formula = "I[2, 3] = 977 ≥ v = 20  ⇒  \"… 977 … [2, 3] … 20 …\"")]
 fn refusal_names_id(parallel: &Parallel, run: &Run) -> Verdict {
@@ -744,7 +746,7 @@ fn foreign_nan_stays_out(parallel: &Parallel, _: &Run) -> Verdict {
         let e = case.embedding_dim;
         dy[e..2 * e].fill(value); // token [0, 1], id 0
         dy[3 * e..4 * e].fill(value); // token [1, 0], id 11
-        let why = "finite: NaN and infinity stand at foreign tokens only";
+        let why = "finite: NaN and infinity are at foreign tokens only";
         matches_gradient(parallel, &case, &dy, why)?;
     }
     Ok(None)
@@ -766,7 +768,7 @@ fn gradient_counts(parallel: &Parallel, _: &Run) -> Verdict {
     Ok(None)
 }
 
-/// The first and the last id of a rank send their gradient, their neighbours don't.
+/// The first and the last id of a rank send their gradient, unlike those just outside.
 #[law("parallel/gradient-at-the-edges", see = "parallel#gradient", about = Range, points = 1,
     formula = "dT_r[0] = dE(r·n),  dT_r[n − 1] = dE((r + 1)·n − 1)",
     stays = "Forward and backward may draw their edges in different places.")]
@@ -813,7 +815,7 @@ fn gradient_not_of_shard(parallel: &Parallel, _: &Run) -> Verdict {
     Ok(None)
 }
 
-/// A token that comes 3000 times adds 3000 times: the sum is kept in f32 or better.
+/// A token that occurs 3000 times is counted 3000 times: the sum is kept in f32 or better.
 #[law("parallel/gradient-of-a-frequent-token", see = "parallel#gradient", about = Precision, points = 1,
     formula = "dE = 1, k looked up 3000 times  ⇒  dT_r[k − r·n] = 3000")]
 fn gradient_of_a_frequent_token(parallel: &Parallel, _: &Run) -> Verdict {
@@ -823,7 +825,7 @@ fn gradient_of_a_frequent_token(parallel: &Parallel, _: &Run) -> Verdict {
     Ok(None)
 }
 
-/// On any input, the ranks' gradients, one below the other, are the gradient of the whole table.
+/// On any input, the ranks' gradients, stacked in order, are the gradient of the whole table.
 #[law("parallel/gradient-slices", see = "parallel#gradient", about = Gradient, points = 3,
     formula = "dT_r = dT[r·n .. (r + 1)·n],  ± count·2⁻²⁴·Σ|dE|", stays = NET)]
 fn gradient_slices(parallel: &Parallel, run: &Run) -> Verdict {
@@ -846,7 +848,7 @@ fn gradient_slices(parallel: &Parallel, run: &Run) -> Verdict {
     Ok(None)
 }
 
-/// On any input, and however it is asked, the gradient is what plain f64 loops give.
+/// On any input, and however the call is made, the gradient is what plain f64 loops give.
 #[law("parallel/gradient-any-input", see = "parallel#gradient", about = Gradient, points = 1,
     formula = "|dT_r − dT₆₄| ≤ count·2⁻²⁴·Σ|dE|", stays = NET)]
 fn gradient_any_input(parallel: &Parallel, run: &Run) -> Verdict {

@@ -28,6 +28,5 @@ use crate::component::component;
 component!(ParallelVocabEmbedding {
     slug: "parallel",
     name: "ParallelVocabEmbedding",
-    title: "ParallelVocabEmbedding",
-    about: "looks up the same rows in a table that is cut over several ranks"
+    title: "ParallelVocabEmbedding"
 });

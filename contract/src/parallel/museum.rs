@@ -100,9 +100,9 @@ macro_rules! checks_if {
 #[derive(Default)]
 struct LastShowsThrough(RefCell<Vec<f32>>);
 
-/// writes the tokens that a rank owns into the buffer of the last call, without clearing it
+/// writes the tokens that a rank owns into the last call's buffer without clearing it
 ///
-/// The other tokens are zero in the first call, and what stood there in the next.
+/// In the first call the other tokens are zero, and in the next they hold old values.
 #[bug("parallel/last-answer-shows-through", named_by = "parallel/zeros-are-written", of = LastShowsThrough::default())]
 impl ShardLoops for LastShowsThrough {
     fn rows(&self, case: &ShardCase) -> Vec<f32> {
@@ -118,9 +118,9 @@ impl ShardLoops for LastShowsThrough {
     }
 }
 
-/// counts the first id of the next rank to the range
+/// counts the next rank's first id as part of the range
 ///
-/// A range with two ends, of which one is in and one is out. Two ranks now own an id.
+/// Of the range's two ends, only one is included. Two ranks now own the id.
 #[bug("parallel/range-end-included", named_by = "parallel/range")]
 impl ShardLoops for EndIncluded {
     ranges!(|own, _| own.start..own.end.saturating_add(1));
@@ -128,15 +128,15 @@ impl ShardLoops for EndIncluded {
 
 /// leaves the first id of each rank out of its range
 ///
-/// Greater where greater or equal was meant.
+/// > was written for >=.
 #[bug("parallel/range-start-excluded", named_by = "parallel/range")]
 impl ShardLoops for StartExcluded {
     ranges!(|own, _| own.start + 1..own.end);
 }
 
-/// starts rank r at r·w, not at r·n
+/// starts rank r at r·w instead of r·n
 ///
-/// The wrong one of two small numbers. With v = w² they are equal.
+/// It is the wrong one of two small numbers, which for v = w² are equal.
 #[bug("parallel/range-steps-by-world", named_by = "parallel/range")]
 impl ShardLoops for StepsByWorld {
     ranges!(|own, (_, w, r)| {
@@ -147,7 +147,7 @@ impl ShardLoops for StepsByWorld {
 
 /// gives the first rows to the last rank
 ///
-/// Every id has one owner, so the sum is right, and each checkpoint is wrong.
+/// Every id has one owner, so the sum is right, but each checkpoint is wrong.
 #[bug("parallel/range-reversed", named_by = "parallel/range")]
 impl ShardLoops for Reversed {
     ranges!(|_, (v, w, r)| owned(v, w, w - 1 - r));
@@ -155,15 +155,15 @@ impl ShardLoops for Reversed {
 
 /// computes the range in 32 bits
 ///
-/// No vocabulary is so large. The product of rows and columns, by the same code, is.
+/// No vocabulary is so large, but a product of rows and columns, by the same code, is.
 #[bug("parallel/range-in-32-bits", named_by = "parallel/range")]
 impl ShardLoops for RangeIn32 {
     ranges!(|own, _| own.start as u32 as usize..own.end as u32 as usize);
 }
 
-/// gives rank 10 and all after it the range of rank 9
+/// gives rank 10 and all ranks after it the range of rank 9
 ///
-/// Room for one digit of the rank, and a clamp so that it fits. Nobody tests with ten ranks.
+/// There is room for one digit of the rank, and a clamp makes it fit. Tests rarely have ten ranks.
 #[bug("parallel/rank-of-one-digit", named_by = "parallel/ranges-partition")]
 impl ShardLoops for LastDigit {
     ranges!(|_, (v, w, r)| owned(v, w, r.min(9)));
@@ -171,7 +171,7 @@ impl ShardLoops for LastDigit {
 
 /// rounds v / w down, so that the last ids have no owner
 ///
-/// Integer division rounds down by itself. The ids at the end give zeros on every rank, and new tokens are added at the end.
+/// Integer division rounds down by itself. The ids at the end, where new tokens are added, give zeros on every rank.
 #[bug(
     "parallel/rest-dropped",
     named_by = "parallel/uneven-world-refused",
@@ -185,7 +185,8 @@ impl ShardLoops for RestDropped {
 
 /// rounds v / w up and gives the last rank fewer rows
 ///
-/// Nothing is lost. But ranks of different sizes can't be stacked, saved or summed as one shape, and the specification refuses.
+/// Nothing is lost, but ranks of different sizes can't be stacked, saved or summed as one shape, so the specification
+/// rejects it.
 #[bug("parallel/rest-on-last-rank", named_by = "parallel/uneven-world-refused")]
 impl ShardLoops for RestOnLast {
     fn range(&self, v: usize, w: usize, r: usize) -> Reply<Range<usize>> {
@@ -195,9 +196,9 @@ impl ShardLoops for RestOnLast {
     }
 }
 
-/// takes a world of 0 for a world of 1
+/// treats a world of 0 as a world of 1
 ///
-/// 0 is what an unset variable holds. max(1) hides it, and each process believes it is alone.
+/// An unset variable holds 0. max(1) hides it, and each process believes it is alone.
 #[bug("parallel/world-of-none", named_by = "parallel/uneven-world-refused")]
 impl ShardLoops for WorldOfNone {
     fn range(&self, v: usize, w: usize, r: usize) -> Reply<Range<usize>> {
@@ -205,9 +206,9 @@ impl ShardLoops for WorldOfNone {
     }
 }
 
-/// takes a rank that does not exist modulo the world size, in the range
+/// wraps a rank that does not exist modulo the world size in the range
 ///
-/// Ranks over several machines, of which only one was meant. Two own the same rows.
+/// The ranks span several machines where only one was meant, so two own the same rows.
 #[bug("parallel/rank-wraps-in-range", named_by = "parallel/rank-has-no-range")]
 impl ShardLoops for RankWraps {
     fn range(&self, v: usize, w: usize, r: usize) -> Reply<Range<usize>> {
@@ -228,7 +229,7 @@ impl ShardLoops for RankBeyond {
 
 /// looks tokens up on a rank that does not exist
 ///
-/// It owns nothing, so it gives zeros: no crash, and a rank's rows are missing from the sum.
+/// It owns nothing, so it gives zeros: nothing crashes, and a rank's rows are missing from the sum.
 #[bug("parallel/rank-not-checked", named_by = "parallel/rank-refused")]
 impl ShardLoops for RankNotChecked {
     fn check_rank(&self, _: usize, _: usize) -> Reply<()> {
@@ -239,9 +240,9 @@ impl ShardLoops for RankNotChecked {
     }
 }
 
-/// refuses ranks above w, but lets w itself pass
+/// rejects ranks above w, but lets w itself pass
 ///
-/// r > w where r >= w was meant: ranks that count from 1.
+/// r > w was written for r >= w, as if ranks counted from 1.
 #[bug("parallel/rank-limit-inclusive", named_by = "parallel/rank-refused")]
 impl ShardLoops for RankInclusive {
     fn check_rank(&self, rank: usize, world_size: usize) -> Reply<()> {
@@ -254,7 +255,7 @@ impl ShardLoops for RankInclusive {
 
 /// draws every shard from the same seed
 ///
-/// Each rank runs the same program with the same configuration. Words n ids apart start as the same vector.
+/// Each rank runs the same program with the same configuration, so words n ids apart start as the same vector.
 #[bug("parallel/same-seed", named_by = "parallel/initial-ranks-differ", source = "ms-swift #7944")]
 impl ShardLoops for SameSeed {
     seeds!(|base, _, _| base);
@@ -262,23 +263,23 @@ impl ShardLoops for SameSeed {
 
 /// adds r + 1 to the base seed
 ///
-/// Ranks counted from 1. All shards differ, so nobody asks, but a world of one is not the whole table.
+/// Ranks count from 1. All shards differ, so nothing looks wrong, but a world of one is not the whole table.
 #[bug("parallel/seed-counts-from-one", named_by = "parallel/initial-shard")]
 impl ShardLoops for FromOne {
     seeds!(|base, rank, _| base.wrapping_add(rank).wrapping_add(1));
 }
 
-/// mixes the rank into the seed with exclusive or, not with a sum
+/// combines the rank and the seed by exclusive or instead of addition
 ///
-/// 42 ^ 1 is 43, the same as the sum. 42 ^ 2 is 40.
+/// 42 ^ 1 is 43, the same as the sum, but 42 ^ 2 is 40.
 #[bug("parallel/seed-xor-rank", named_by = "parallel/initial-shard")]
 impl ShardLoops for Xor {
     seeds!(|base, rank, _| base ^ rank);
 }
 
-/// takes base·w + r for the seed, so that no two jobs share one
+/// uses base·w + r as the seed, so that no two jobs share one
 ///
-/// A careful idea. With w = 1 it is right, and other numbers otherwise.
+/// It is a careful idea, and right for w = 1, but otherwise gives different numbers.
 #[bug("parallel/seed-times-world", named_by = "parallel/initial-shard")]
 impl ShardLoops for TimesWorld {
     seeds!(|base, rank, w| base.wrapping_mul(w).wrapping_add(rank));
@@ -286,7 +287,7 @@ impl ShardLoops for TimesWorld {
 
 /// leaves 1000 seeds between the ranks
 ///
-/// A habit from programs where each rank draws from many seeds.
+/// The habit comes from programs where each rank draws from many seeds.
 #[bug("parallel/seed-step-of-1000", named_by = "parallel/initial-shard")]
 impl ShardLoops for Thousand {
     seeds!(|base, rank, _| base.wrapping_add(1000 * rank));
@@ -294,15 +295,15 @@ impl ShardLoops for Thousand {
 
 /// stops counting at the largest seed instead of wrapping around
 ///
-/// An addition that is called safe. Two ranks then share a seed.
+/// The addition is called safe, but it makes two ranks share a seed.
 #[bug("parallel/seed-saturates", named_by = "parallel/initial-seed-wraps")]
 impl ShardLoops for Saturates {
     seeds!(|base, rank, _| base.saturating_add(rank));
 }
 
-/// clamps base + r to 32 bits, instead of cutting it
+/// clamps base + r to 32 bits instead of truncating it
 ///
-/// The generator takes 32 bits, so something must happen. PyTorch cuts.
+/// The generator takes 32 bits, so something must happen, and PyTorch truncates.
 #[bug("parallel/seed-clamped", named_by = "parallel/initial-seed-wraps")]
 impl ShardLoops for SeedClamped {
     seeds!(|base, rank, _| base.wrapping_add(rank).min(u64::from(u32::MAX)));
@@ -310,8 +311,8 @@ impl ShardLoops for SeedClamped {
 
 /// draws the whole table from the base seed and keeps its own rows
 ///
-/// A fine way: the table does not depend on w then. But it costs the memory that was to be saved, and the specification has a
-/// seed per rank.
+/// This is a fine way, because the table does not depend on w. But it costs the memory that sharding should save, and the
+/// specification has a seed per rank.
 #[bug("parallel/slice-of-whole-draw", named_by = "parallel/initial-shard")]
 impl ShardLoops for SliceOfWhole {
     fn shard(&self, v: usize, e: usize, w: usize, r: usize, i: NormalInit) -> Vec<f32> {
@@ -320,9 +321,10 @@ impl ShardLoops for SliceOfWhole {
     }
 }
 
-/// draws v rows, not n, and keeps the first n
+/// draws v rows instead of n, and keeps the first n
 ///
-/// The right seed, and the right numbers too as long as n·e is a multiple of 16: PyTorch draws the tail of a table anew.
+/// The seed is right, and so are the numbers as long as n·e is a multiple of 16. Otherwise PyTorch redraws the tail of a
+/// table.
 #[bug("parallel/first-rows-of-whole-draw", named_by = "parallel/initial-shard")]
 impl ShardLoops for FirstOfWhole {
     fn shard(&self, v: usize, e: usize, w: usize, r: usize, i: NormalInit) -> Vec<f32> {
@@ -334,7 +336,7 @@ impl ShardLoops for FirstOfWhole {
 
 /// divides the standard deviation by the root of the world size
 ///
-/// Variances add in a sum over ranks. But for each token only one rank is not 0.
+/// Variances add in a sum over ranks, but for each token only one rank is not 0.
 #[bug("parallel/std-per-rank", named_by = "parallel/initial-mean-and-std")]
 impl ShardLoops for StdPerRank {
     moments!(|init, w| NormalInit { std: init.std / w.sqrt(), ..init });
@@ -342,7 +344,7 @@ impl ShardLoops for StdPerRank {
 
 /// divides the mean by the world size
 ///
-/// Means add in a sum over ranks. With mean 0 nobody sees it.
+/// Means add in a sum over ranks, and with mean 0 it doesn't show.
 #[bug("parallel/mean-per-rank", named_by = "parallel/initial-mean-and-std")]
 impl ShardLoops for MeanPerRank {
     moments!(|init, w| NormalInit { mean: init.mean / w, ..init });
@@ -356,9 +358,9 @@ impl ShardLoops for NoMean {
     moments!(|init, _| NormalInit { mean: 0.0, ..init });
 }
 
-/// takes the first id of the next rank for its own, and gives its last row
+/// treats the next rank's first id as its own, and returns its own last row
 ///
-/// <= where < was meant. At one id per rank, two ranks answer.
+/// <= was written for <, so two ranks answer at one id per rank.
 #[bug("parallel/upper-edge-inclusive", named_by = "parallel/edges")]
 impl ShardLoops for UpperInclusive {
     rows!(|own, id| {
@@ -367,41 +369,41 @@ impl ShardLoops for UpperInclusive {
     });
 }
 
-/// takes its first id for a foreign one
+/// treats its first id as foreign
 ///
-/// > where >= was meant. At one id per rank, no rank answers.
+/// > was written for >=, so no rank answers at one id per rank.
 #[bug("parallel/lower-edge-exclusive", named_by = "parallel/edges")]
 impl ShardLoops for LowerExclusive {
     rows!(|own, id| { (own.start < id && id < own.end).then(|| id - own.start) });
 }
 
-/// takes its last id for a foreign one
+/// treats its last id as foreign
 ///
-/// end was thought to be included, and 1 was taken off once more.
+/// The end seemed to be included, so 1 was subtracted again.
 #[bug("parallel/last-id-foreign", named_by = "parallel/edges")]
 impl ShardLoops for LastForeign {
     rows!(|own, id| { (own.start <= id && id + 1 < own.end).then(|| id - own.start) });
 }
 
-/// looks the id up without subtracting the start of the shard
+/// looks up the id without subtracting the start of the shard
 ///
-/// On rank 0 it is right. Elsewhere the row is past the end, where a GPU reads what it finds, or the last row.
+/// On rank 0 it is right. Elsewhere the row is past the end, where a GPU reads whatever is there, or the last row.
 #[bug("parallel/start-not-subtracted", named_by = "parallel/owned-rows")]
 impl ShardLoops for NotSubtracted {
     rows!(|own, id| { own.contains(&id).then(|| id.min(own.len().saturating_sub(1))) });
 }
 
-/// subtracts one too few: each id gets the row after its own
+/// subtracts one too few, so that each id gets the row after its own
 ///
-/// Ids that count from 1 on the way in, from 0 on the way out.
+/// Ids count from 1 on the way in and from 0 on the way out.
 #[bug("parallel/local-row-off-by-one", named_by = "parallel/owned-rows")]
 impl ShardLoops for OffByOne {
     rows!(|own, id| { own.contains(&id).then(|| (id - own.start + 1) % own.len().max(1)) });
 }
 
-/// deals the ids out in turn: rank r owns the ids with id mod w = r
+/// deals the ids out in turn, so that rank r owns the ids with id mod w = r
 ///
-/// Balanced, as frequent tokens have small ids. But the rows of the shard are others.
+/// It is balanced, because frequent tokens have small ids, but the shard's rows are others.
 #[bug("parallel/round-robin", named_by = "parallel/owned-rows")]
 impl ShardLoops for RoundRobin {
     fn row(&self, case: &ShardCase, id: usize) -> Option<usize> {
@@ -411,7 +413,7 @@ impl ShardLoops for RoundRobin {
 
 /// answers for the ids of the rank at the other end
 ///
-/// Processes were numbered from the far end of the machine.
+/// Processes were numbered from the other end of the machine.
 #[bug("parallel/ranks-reversed", named_by = "parallel/owned-rows")]
 impl ShardLoops for RanksReversed {
     fn row(&self, case: &ShardCase, id: usize) -> Option<usize> {
@@ -423,7 +425,7 @@ impl ShardLoops for RanksReversed {
 
 /// reads the ids as [s, b]
 ///
-/// Megatron has the sequence first. With b = 1 or s = 1 there is no difference.
+/// Megatron puts the sequence first. With b = 1 or s = 1 there is no difference.
 #[bug("parallel/ids-transposed", named_by = "parallel/owned-rows")]
 impl ShardLoops for IdsTransposed {
     fn id(&self, case: &ShardCase, t: usize) -> usize {
@@ -434,7 +436,7 @@ impl ShardLoops for IdsTransposed {
 
 /// decides by the first batch row which places are foreign, for all batch rows
 ///
-/// The mask has shape [s] and is broadcast. With a batch of 1 it is right.
+/// The mask has shape [s] and is broadcast, which is right for a batch of 1.
 #[bug("parallel/mask-of-first-sequence", named_by = "parallel/sum-is-the-lookup")]
 impl ShardLoops for MaskOfFirst {
     fn rows(&self, case: &ShardCase) -> Vec<f32> {
@@ -449,9 +451,9 @@ impl ShardLoops for MaskOfFirst {
     }
 }
 
-/// sets foreign ids to 0 and forgets to zero what row 0 gives
+/// sets foreign ids to 0 but forgets to zero row 0's result
 ///
-/// The mask is used twice: before the lookup, so that it does not fail, and after it.
+/// The mask is needed twice: before the lookup, so that it does not fail, and after it.
 #[bug("parallel/foreign-rows-not-zeroed", named_by = "parallel/foreign-tokens-are-zero")]
 impl ShardLoops for NotZeroed {
     rows!(|own, id| Some(id.checked_sub(own.start).filter(|_| { own.contains(&id) }).unwrap_or(0)));
@@ -459,7 +461,7 @@ impl ShardLoops for NotZeroed {
 
 /// clamps foreign ids to the nearest row of the shard
 ///
-/// A lookup that never fails. Every rank answers for every token.
+/// The lookup never fails, but every rank answers for every token.
 #[bug("parallel/foreign-rows-clamped", named_by = "parallel/foreign-tokens-are-zero")]
 impl ShardLoops for Clamped {
     rows!(|own, id| { Some(id.clamp(own.start, (own.end - 1).max(own.start)) - own.start) });
@@ -467,15 +469,15 @@ impl ShardLoops for Clamped {
 
 /// looks every id up modulo n
 ///
-/// id mod n is the right row for the owner. The question who owns it was left out.
+/// id mod n is the right row for the owner, but which rank owns it was never asked.
 #[bug("parallel/foreign-rows-wrap", named_by = "parallel/foreign-tokens-are-zero")]
 impl ShardLoops for Wrap {
     rows!(|own, id| Some(id % own.len().max(1)));
 }
 
-/// multiplies what row 0 gives by 0, so that a NaN in row 0 stays
+/// multiplies row 0's result by 0, so that a NaN in row 0 stays
 ///
-/// mask times result is one line and right on finite tables. 0 times NaN is NaN.
+/// mask times result is one line and right on finite tables, but 0 times NaN is NaN.
 #[bug("parallel/zero-by-product", named_by = "parallel/zeros-are-written")]
 impl ShardLoops for ByProduct {
     fn foreign(&self, case: &ShardCase, j: usize) -> f32 {
@@ -485,7 +487,7 @@ impl ShardLoops for ByProduct {
 
 /// replaces NaN by 0 after the product with the mask
 ///
-/// The cure for the product with a mask. It also hides a broken table.
+/// It cures the product with a mask, but also hides a broken table.
 #[bug("parallel/nan-cleaned", named_by = "parallel/special-values")]
 impl ShardLoops for NanCleaned {
     fn element(&self, case: &ShardCase, row: usize, j: usize) -> f32 {
@@ -496,7 +498,7 @@ impl ShardLoops for NanCleaned {
 
 /// flushes the smallest numbers to 0
 ///
-/// Fast modes of processors do, in the product with the mask. A copy has none.
+/// Fast processor modes do so in the product with the mask, whereas a copy has none.
 #[bug("parallel/tiny-flushed", named_by = "parallel/special-values")]
 impl ShardLoops for TinyFlushed {
     fn element(&self, case: &ShardCase, row: usize, j: usize) -> f32 {
@@ -505,9 +507,9 @@ impl ShardLoops for TinyFlushed {
     }
 }
 
-/// divides by the world size, for a mean over ranks
+/// divides by the world size, as for a mean over ranks
 ///
-/// An all-reduce can average. Here only one rank gives a row, so the sum is the row.
+/// An all-reduce can average, but here only one rank contributes a row, so the sum is the row.
 #[bug("parallel/divided-by-world", named_by = "parallel/sum-is-the-lookup")]
 impl ShardLoops for Divided {
     fn element(&self, case: &ShardCase, row: usize, j: usize) -> f32 {
@@ -517,7 +519,7 @@ impl ShardLoops for Divided {
 
 /// rounds its part to f16 for the sum over the ranks
 ///
-/// Half the bytes on the wire. Three digits remain.
+/// It halves the bytes on the wire, but only three digits remain.
 #[bug("parallel/sent-in-f16", named_by = "parallel/sum-is-the-lookup")]
 impl ShardLoops for SentInF16 {
     fn element(&self, case: &ShardCase, row: usize, j: usize) -> f32 {
@@ -525,9 +527,9 @@ impl ShardLoops for SentInF16 {
     }
 }
 
-/// gives an empty result if it owns no token of the batch
+/// returns an empty result if it owns no token of the batch
 ///
-/// An early return that saves work. The sum over the ranks then waits, or fails, on a shape.
+/// The early return saves work, but then the sum over the ranks hangs, or fails on a shape.
 #[bug("parallel/nothing-for-foreign-batch", named_by = "parallel/foreign-tokens-are-zero")]
 impl ShardLoops for NothingForForeign {
     fn rows(&self, case: &ShardCase) -> Vec<f32> {
@@ -536,9 +538,9 @@ impl ShardLoops for NothingForForeign {
     }
 }
 
-/// gives rows for its own tokens only, packed together
+/// returns rows only for its own tokens, packed together
 ///
-/// A selection with a mask. The places of the tokens are lost.
+/// Selecting with a mask loses the places of the tokens.
 #[bug("parallel/foreign-tokens-dropped", named_by = "parallel/foreign-tokens-are-zero")]
 impl ShardLoops for Packed {
     fn rows(&self, case: &ShardCase) -> Vec<f32> {
@@ -548,9 +550,9 @@ impl ShardLoops for Packed {
     }
 }
 
-/// refuses ids that another rank owns
+/// rejects ids that another rank owns
 ///
-/// The lookup of a whole table, used as it is. Its check knows n rows.
+/// The lookup of a whole table is used unchanged, and its check knows n rows.
 #[bug("parallel/foreign-ids-refused", named_by = "parallel/one-rank-answers")]
 impl ShardLoops for ForeignRefused {
     fn check_ids(&self, case: &ShardCase) -> Reply<()> {
@@ -564,7 +566,7 @@ impl ShardLoops for ForeignRefused {
 
 /// sets foreign ids to 0 in the caller's memory
 ///
-/// masked_fill_ with its underscore. If ranks share a process, the next one looks up id 0.
+/// It calls masked_fill_ with its underscore. If ranks share a process, the next one looks up id 0.
 #[bug("parallel/ids-masked-in-place", named_by = "parallel/ids-kept")]
 impl ShardLoops for MaskedInPlace {
     fn ids_after(&self, case: &ShardCase) -> Vec<usize> {
@@ -575,7 +577,7 @@ impl ShardLoops for MaskedInPlace {
 
 /// subtracts the start of the shard in the caller's memory
 ///
-/// ids -= start. Rank 0 subtracts 0, so it is right there.
+/// ids -= start changes nothing on rank 0, where the start is 0.
 #[bug("parallel/ids-shifted-in-place", named_by = "parallel/ids-kept")]
 impl ShardLoops for ShiftedInPlace {
     fn ids_after(&self, case: &ShardCase) -> Vec<usize> {
@@ -586,7 +588,7 @@ impl ShardLoops for ShiftedInPlace {
 
 /// skips the check of the ids in a world of one
 ///
-/// The check is part of the mask, and with one rank no mask is needed.
+/// The check is part of the mask, and one rank needs no mask.
 #[bug(
     "parallel/one-rank-skips-check",
     named_by = "parallel/id-refused-in-a-world-of-one",
@@ -596,23 +598,23 @@ impl ShardLoops for OneSkips {
     checks_if!(|case| case.world_size > 1);
 }
 
-/// checks the ids in a world of one only
+/// checks the ids only in a world of one
 ///
-/// With more ranks, an id that nobody owns is foreign to all: zeros, and no message.
+/// With more ranks, an id without an owner is foreign to all and gives zeros without a message.
 #[bug("parallel/only-one-rank-checks", named_by = "parallel/id-refused")]
 impl ShardLoops for OnlyOne {
     checks_if!(|case| case.world_size == 1);
 }
 
-/// checks the ids on the last rank only, as it owns the end
+/// checks the ids only on the last rank, which owns the end
 ///
-/// One rank stops and the others wait for it in the sum.
+/// One rank stops, and the others wait for it in the sum.
 #[bug("parallel/last-rank-checks", named_by = "parallel/id-refused")]
 impl ShardLoops for LastChecks {
     checks_if!(|case| case.rank + 1 == case.world_size);
 }
 
-/// checks the ids on rank 0 only
+/// checks the ids only on rank 0
 ///
 /// Rank 0 writes the log, so it was given the checks.
 #[bug("parallel/first-rank-checks", named_by = "parallel/id-refused")]
@@ -622,15 +624,15 @@ impl ShardLoops for FirstChecks {
 
 /// clamps ids that are too large to v − 1
 ///
-/// No crash, no message: a wrong tokenizer looks like a model that learned nothing.
+/// Without a crash or a message, a wrong tokenizer looks like a model that learned nothing.
 #[bug("parallel/id-clamped", named_by = "parallel/id-refused")]
 impl ShardLoops for IdClamped {
     accepts!(|id, v| id.min(v.saturating_sub(1)));
 }
 
-/// refuses ids above v, but lets v itself pass
+/// rejects ids above v, but lets v itself pass
 ///
-/// id > v where id >= v was meant. All ranks give zeros for it.
+/// id > v was written for id >= v, so all ranks give zeros for it.
 #[bug("parallel/id-limit-inclusive", named_by = "parallel/id-refused")]
 impl ShardLoops for LimitInclusive {
     fn check_ids(&self, case: &ShardCase) -> Reply<()> {
@@ -638,17 +640,17 @@ impl ShardLoops for LimitInclusive {
     }
 }
 
-/// cuts ids to 32 bits before the check
+/// truncates ids to 32 bits before the check
 ///
-/// Kernels count in 32 bits, so the ids are cast first. 2³² + 3 becomes 3.
+/// Kernels count in 32 bits, so the ids are cast first, and 2³² + 3 becomes 3.
 #[bug("parallel/ids-in-32-bits", named_by = "parallel/huge-id-refused")]
 impl ShardLoops for In32Bits {
     accepts!(|id, _| id as u32 as usize);
 }
 
-/// takes huge ids for negative ones, and those for padding, which gives zeros
+/// treats huge ids as negative, and negative ones as padding, which gives zeros
 ///
-/// −100 is the label of ignored tokens. As a usize it is near the largest number.
+/// −100 is the label of ignored tokens, which as a usize is near the largest number.
 #[bug("parallel/negative-ids", named_by = "parallel/huge-id-refused")]
 impl ShardLoops for Negative {
     fn check_ids(&self, case: &ShardCase) -> Reply<()> {
@@ -658,9 +660,9 @@ impl ShardLoops for Negative {
     }
 }
 
-/// names the id counted from the start of the shard in its refusal
+/// reports a bad id counted from the start of the shard
 ///
-/// The check came after the subtraction. Each rank names another number.
+/// The check comes after the subtraction, so each rank names another number.
 #[bug("parallel/refusal-names-local-id", named_by = "parallel/refusal-names-id")]
 impl ShardLoops for LocalName {
     fn check_ids(&self, case: &ShardCase) -> Reply<()> {
@@ -672,7 +674,7 @@ impl ShardLoops for LocalName {
     }
 }
 
-/// refuses without saying which id
+/// rejects a bad id without saying which one
 ///
 /// "index out of range": among a million tokens on a hundred ranks, which?
 #[bug("parallel/refusal-without-words", named_by = "parallel/refusal-names-id")]
@@ -682,9 +684,9 @@ impl ShardLoops for WithoutWords {
     }
 }
 
-/// zeroes foreign tokens on the way forward only: their gradient goes to row 0
+/// zeroes foreign tokens only in the forward pass, so that their gradient goes to row 0
 ///
-/// Foreign ids were set to 0 for the lookup, and the way back follows the lookup. The first row of each shard is pulled by all
+/// Foreign ids were set to 0 for the lookup, and the backward pass follows it. Each shard's first row is changed by all
 /// words of the others.
 #[bug(
     "parallel/foreign-gradient-to-first-row",
@@ -696,7 +698,7 @@ impl ShardLoops for ToFirst {
 
 /// sends the gradient of foreign tokens to the nearest row of the shard
 ///
-/// The same with ids that were clamped: the first and the last row are pulled.
+/// Here the ids were clamped, so the first and the last row are changed.
 #[bug(
     "parallel/foreign-gradient-to-nearest-row",
     named_by = "parallel/foreign-tokens-give-no-gradient"
@@ -709,7 +711,7 @@ impl ShardLoops for ToNearest {
 
 /// sends the gradient of every token to row id mod n
 ///
-/// The same with ids modulo n: each row is pulled by w words.
+/// Here ids are taken modulo n, so each row is changed by w words.
 #[bug("parallel/foreign-gradient-wraps", named_by = "parallel/foreign-tokens-give-no-gradient")]
 impl ShardLoops for WrapsBack {
     targets!(|own, id| Some((id % own.len().max(1), 1.0)));
@@ -717,15 +719,15 @@ impl ShardLoops for WrapsBack {
 
 /// multiplies the gradient of foreign tokens by 0 and adds it to row 0
 ///
-/// Right on finite gradients. A NaN in another rank's token arrives here too.
+/// It is right for finite gradients, but a NaN in another rank's token arrives here too.
 #[bug("parallel/foreign-gradient-by-product", named_by = "parallel/foreign-nan-stays-out")]
 impl ShardLoops for ByProductBack {
     targets!(|own, id| { Some(if own.contains(&id) { (id - own.start, 1.0) } else { (0, 0.0) }) });
 }
 
-/// takes the gradient of the next rank's first id for its last row
+/// gives its last row the gradient of the next rank's first id
 ///
-/// Forward has <, backward has <=. They were written on different days.
+/// The forward pass has < and the backward pass <=, because they were written on different days.
 #[bug("parallel/gradient-upper-edge-inclusive", named_by = "parallel/gradient-at-the-edges")]
 impl ShardLoops for UpperBack {
     targets!(|own, id| {
@@ -736,7 +738,7 @@ impl ShardLoops for UpperBack {
 
 /// gives its first row no gradient
 ///
-/// Row 0 was protected from foreign tokens, which are set to 0, and from its own.
+/// Foreign tokens are set to 0, and protecting row 0 from them also shut out its own.
 #[bug("parallel/gradient-lower-edge-exclusive", named_by = "parallel/gradient-at-the-edges")]
 impl ShardLoops for LowerBack {
     targets!(|own, id| { (own.start < id && id < own.end).then(|| (id - own.start, 1.0)) });
@@ -744,15 +746,15 @@ impl ShardLoops for LowerBack {
 
 /// sends no gradient to the shard
 ///
-/// The rows were copied out of the tape. The shard stays as it was drawn.
+/// The rows were copied without the tape, so the shard stays as it was drawn.
 #[bug("parallel/no-gradient", named_by = "parallel/gradient-counts")]
 impl ShardLoops for NoGradient {
     targets!(|_, _| None);
 }
 
-/// computes the gradient on rank 0 only
+/// computes the gradient only on rank 0
 ///
-/// As for weights that all ranks hold alike. These they don't.
+/// That would do for weights that all ranks share, but these differ.
 #[bug("parallel/gradient-on-first-rank", named_by = "parallel/gradient-counts")]
 impl ShardLoops for OnFirstRank {
     fn target(&self, case: &ShardCase, id: usize) -> Option<(usize, f64)> {
@@ -762,7 +764,7 @@ impl ShardLoops for OnFirstRank {
 
 /// multiplies the gradient by the world size
 ///
-/// The way back through a sum over ranks copies dy to each of them. Who sums again has it w times.
+/// The backward pass of a sum over ranks copies dy to each of them. Summing again makes it w times too large.
 #[bug("parallel/gradient-times-world", named_by = "parallel/gradient-counts")]
 impl ShardLoops for TimesWorldBack {
     fn target(&self, case: &ShardCase, id: usize) -> Option<(usize, f64)> {
@@ -772,7 +774,7 @@ impl ShardLoops for TimesWorldBack {
 
 /// divides the gradient by the world size
 ///
-/// Data-parallel ranks average their gradients. Ranks of a cut table don't.
+/// Data-parallel ranks average their gradients, but ranks of a sharded table don't.
 #[bug("parallel/gradient-divided-by-world", named_by = "parallel/gradient-counts")]
 impl ShardLoops for DividedBack {
     fn target(&self, case: &ShardCase, id: usize) -> Option<(usize, f64)> {
@@ -780,9 +782,9 @@ impl ShardLoops for DividedBack {
     }
 }
 
-/// keeps the last token's gradient of a row, instead of adding all
+/// keeps only the last token's gradient of a row instead of adding all
 ///
-/// Assigned where it should be added. Without repeated ids it is right.
+/// It is assigned instead of added, which is right without repeated ids.
 #[bug("parallel/gradient-overwritten", named_by = "parallel/gradient-adds")]
 impl ShardLoops for Overwritten {
     fn add(&self, _: f64, dy: f64) -> f64 {
@@ -790,9 +792,9 @@ impl ShardLoops for Overwritten {
     }
 }
 
-/// reads the ids as [s, b] on the way back
+/// reads the ids as [s, b] in the backward pass
 ///
-/// Forward was tested, backward was not: with every dy 1 it is right too.
+/// Only the forward pass was tested, and with every dy 1 the backward pass is right too.
 #[bug("parallel/gradient-ids-transposed", named_by = "parallel/gradient-adds")]
 impl ShardLoops for TransposedBack {
     fn gradient(&self, case: &ShardCase, dy: &[f32]) -> Vec<f64> {
@@ -802,9 +804,9 @@ impl ShardLoops for TransposedBack {
     }
 }
 
-/// sends no gradient to rows that hold a NaN
+/// sends no gradient to rows with a NaN
 ///
-/// A guard for broken rows. The gradient now depends on the shard, which it must not.
+/// It guards against broken rows, but makes the gradient depend on the shard, which it must not.
 #[bug("parallel/nan-rows-frozen", named_by = "parallel/gradient-not-of-shard")]
 impl ShardLoops for NanFrozen {
     fn target(&self, case: &ShardCase, id: usize) -> Option<(usize, f64)> {
@@ -814,9 +816,9 @@ impl ShardLoops for NanFrozen {
     }
 }
 
-/// adds the gradient up in f16
+/// adds up the gradient in f16
 ///
-/// 2048 + 1 is 2048 there. Only frequent tokens suffer, and no small test has any.
+/// There 2048 + 1 is 2048, so only frequent tokens suffer, and no small test has any.
 #[bug("parallel/gradient-in-f16", named_by = "parallel/gradient-of-a-frequent-token")]
 impl ShardLoops for GradientInF16 {
     fn add(&self, sum: f64, dy: f64) -> f64 {
@@ -826,7 +828,7 @@ impl ShardLoops for GradientInF16 {
 
 /// counts a token's repeats in one byte and drops the 256th
 ///
-/// A buffer of 255 places per row, large enough for every test.
+/// A buffer of 255 places per row is large enough for every test.
 #[bug("parallel/gradient-stops-counting", named_by = "parallel/gradient-of-a-frequent-token")]
 impl ShardLoops for OneByte {
     fn gradient(&self, case: &ShardCase, dy: &[f32]) -> Vec<f64> {
@@ -843,9 +845,9 @@ impl ShardLoops for OneByte {
     }
 }
 
-/// adds a little of the shard to its gradient, also in rows never looked up
+/// adds a little of the shard to its gradient, even in rows never looked up
 ///
-/// Weight decay is the optimizer's. Here it shrinks rare words towards 0.
+/// Weight decay belongs to the optimizer. Here it shrinks rare words towards 0.
 #[bug("parallel/weight-decay", named_by = "parallel/gradient-slices")]
 impl ShardLoops for WeightDecay {
     fn gradient(&self, case: &ShardCase, dy: &[f32]) -> Vec<f64> {
@@ -854,9 +856,9 @@ impl ShardLoops for WeightDecay {
     }
 }
 
-/// adds the gradient up in blocks of 128 tokens and loses the last one if it is not full
+/// adds up the gradient in blocks of 128 tokens and loses the last one if it is not full
 ///
-/// A partial sum for each block, and tokens / 128 of them. Few tokens take the simple way and are right.
+/// Each block gets a partial sum, and there are tokens / 128 of them. A few tokens take the simple path, which is right.
 #[bug("parallel/gradient-block-lost", named_by = "parallel/gradient-any-input")]
 impl ShardLoops for GradientBlockLost {
     fn gradient(&self, case: &ShardCase, dy: &[f32]) -> Vec<f64> {

@@ -19,7 +19,7 @@ fn seed(parallel: &Parallel) -> Option<String> {
         right.len() == shard.len() && right.iter().zip(&shard).all(|(a, b)| (a - b).abs() < 1e-5)
     };
     let seed = (0..1000).find(drawn).filter(|seed| *seed != 44)?;
-    Some(format!("the seed of rank {rank}, which is 44 for the base seed 42, was taken as {seed}"))
+    Some(format!("with the base seed 42, the seed of rank {rank} is 44, but {seed} was used"))
 }
 
 /// The row of the shard that each token got.
@@ -39,7 +39,7 @@ fn rows(parallel: &Parallel) -> Option<String> {
     let (ids, got_rows, right_rows) = (&case.ids, got.join(", "), right.join(", "));
     (got != right).then(|| {
         format!(
-            "rank {rank} of 3, to whom 4 to 7 belong, gave for the ids {ids:?} the rows {got_rows}, \
+            "rank {rank} of 3, which owns 4 to 7, gave the rows {got_rows} for the ids {ids:?}, \
              where {right_rows} are right"
         )
     })

@@ -28,6 +28,5 @@ use crate::component::component;
 component!(NtkAwareRope {
     slug: "rope",
     name: "RoPE",
-    title: "NTK-aware RoPE",
-    about: "turns queries and keys by their position, and stretches past the training length"
+    title: "NTK-aware RoPE"
 });

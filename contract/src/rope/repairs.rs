@@ -27,7 +27,7 @@ fn base(rope: &Rope) -> Option<String> {
         if !same(got, right) {
             let (got, right) = (number(got), number(right));
             return Some(format!(
-                "the base for ratio {ratio} and base {base}, {right}, was taken as {got}"
+                "for ratio {ratio}, the base {base} becomes {right}, but {got} was used"
             ));
         }
     }
@@ -73,7 +73,7 @@ fn positions_of_calls(rope: &Rope) -> Option<String> {
     };
     let got: Vec<usize> = (0..3).map(position).collect::<Option<_>>()?;
     (got != [2, 3, 4]).then(|| {
-        format!("the positions of three rows at offset {offset}, [2, 3, 4], were taken as {got:?}")
+        format!("three rows at offset {offset} are at positions [2, 3, 4], but {got:?} were used")
     })
 }
 

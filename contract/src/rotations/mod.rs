@@ -33,6 +33,5 @@ use crate::component::component;
 component!(Rotations {
     slug: "rotations",
     name: "More rotations",
-    title: "More rotations",
-    about: "turns queries and keys by two numbers, with a decay, or for attention without a softmax"
+    title: "More rotations"
 });

@@ -19,10 +19,10 @@ bugs! {
     RunningLastTokenDropped, RunningHeadsShare, RunningTextsShare, RunningTotalTurned, RunningValuesTransposed,
 }
 
-/// multiplies keys by the scale of queries
+/// multiplies keys by the scale for queries
 ///
-/// One table was built and used twice. In a score both scales are there, so it depends on the sum of the positions. Near
-/// position 0 nothing is seen.
+/// One table was built and used twice, so the scales no longer cancel, and a score depends on the sum of the positions.
+/// Near position 0 nothing shows.
 #[bug("rotations/xpos-same-scale", named_by = "rotations/xpos-scales-cancel")]
 impl RotationsLoops for XPosSameScale {
     fn key_scale(&self, zeta: f64, exponent: f64) -> f64 {
@@ -30,7 +30,7 @@ impl RotationsLoops for XPosSameScale {
     }
 }
 
-/// divides queries by the scale and multiplies keys
+/// divides queries by the scale and multiplies keys by it
 ///
 /// The scales still cancel at distance 0, but a score now grows with the distance.
 #[bug("rotations/xpos-signs-exchanged", named_by = "rotations/xpos-fades")]
@@ -43,7 +43,7 @@ impl RotationsLoops for XPosSignsExchanged {
     }
 }
 
-/// scales the queries and leaves the keys as they are
+/// scales only the queries
 ///
 /// A score then depends on the position of its query, and all rows of a late query become small.
 #[bug("rotations/xpos-queries-only", named_by = "rotations/xpos-scales-cancel")]
@@ -53,9 +53,9 @@ impl RotationsLoops for XPosQueriesOnly {
     }
 }
 
-/// counts the positions of the scales from the middle of each call
+/// counts the scales' positions from the middle of each call
 ///
-/// In one call both sides have the same middle, which cancels. Keys that are kept from an earlier call had another middle.
+/// In one call both sides have the same middle, which cancels, but keys cached from an earlier call had another one.
 #[bug("rotations/xpos-centered-on-the-call", named_by = "rotations/xpos-relative")]
 impl RotationsLoops for XPosCenteredOnTheCall {
     fn scale_position(&self, case: &XPosCase, row: usize) -> f64 {
@@ -63,10 +63,10 @@ impl RotationsLoops for XPosCenteredOnTheCall {
     }
 }
 
-/// counts the positions of the scales from the first row of each call
+/// counts the scales' positions from the first row of each call
 ///
-/// The rotation knows the offset of a call with a cache, and the scale does not. Training has no offset, so only generation is
-/// wrong.
+/// The rotation knows the offset of a call with a cache, but the scale does not. Training has no offset, so only generation
+/// is wrong.
 #[bug(
     "rotations/xpos-scale-without-offset",
     named_by = "rotations/xpos-relative",
@@ -78,9 +78,9 @@ impl RotationsLoops for XPosScaleWithoutOffset {
     }
 }
 
-/// counts the positions of the rotation from the first row of each call
+/// counts the rotation's positions from the first row of each call
 ///
-/// The scale knows the offset, and the rotation does not: a new query meets the keys of a cache as if it stood at their
+/// The scale knows the offset, but the rotation does not, so a new query meets the cached keys as if it were at their
 /// beginning.
 #[bug("rotations/xpos-rotation-without-offset", named_by = "rotations/xpos-relative")]
 impl RotationsLoops for XPosRotationWithoutOffset {
@@ -89,9 +89,9 @@ impl RotationsLoops for XPosRotationWithoutOffset {
     }
 }
 
-/// takes 0 for the center
+/// uses 0 as the center
 ///
-/// Scores do not depend on the center, so nothing is seen until keys far from 0 overflow, which the center should prevent.
+/// Scores do not depend on the center, so nothing shows until keys far from 0 overflow, which the center should prevent.
 #[bug("rotations/xpos-center-forgotten", named_by = "rotations/xpos-center")]
 impl RotationsLoops for XPosCenterForgotten {
     fn scale_position(&self, case: &XPosCase, row: usize) -> f64 {
@@ -99,9 +99,9 @@ impl RotationsLoops for XPosCenterForgotten {
     }
 }
 
-/// takes i/d where the scale has 2i/d
+/// uses i/d where the scale has 2i/d
 ///
-/// The index of a plane was taken for the index of a dimension. The last plane should hardly fade, and fades by a third.
+/// The index of a plane was confused with that of a dimension. The last plane should hardly fade, but fades by a third.
 #[bug("rotations/xpos-share-of-the-planes", named_by = "rotations/xpos-by-numbers")]
 impl RotationsLoops for XPosShareOfThePlanes {
     fn share(&self, i: usize, hd: usize) -> f64 {
@@ -109,9 +109,9 @@ impl RotationsLoops for XPosShareOfThePlanes {
     }
 }
 
-/// fades by ζ at each position, not at each 512
+/// fades by ζ at each position instead of each 512
 ///
-/// The exponent is the position itself. Beyond some ten positions the first plane is gone.
+/// The exponent is the position itself, so beyond some ten positions the first plane is gone.
 #[bug("rotations/xpos-scale-base-forgotten", named_by = "rotations/xpos-fades")]
 impl RotationsLoops for XPosScaleBaseForgotten {
     fn exponent(&self, case: &XPosCase, row: usize) -> f64 {
@@ -119,9 +119,9 @@ impl RotationsLoops for XPosScaleBaseForgotten {
     }
 }
 
-/// adds 0.4 to the share and does not divide by 1.4
+/// adds 0.4 to the share without dividing by 1.4
 ///
-/// The last plane then has a scale above 1: queries grow where they should shrink.
+/// The last plane then has a scale above 1, so queries grow where they should shrink.
 #[bug("rotations/xpos-gamma-not-divided", named_by = "rotations/xpos-by-numbers")]
 impl RotationsLoops for XPosGammaNotDivided {
     fn zeta(&self, i: usize, hd: usize) -> f64 {
@@ -131,7 +131,7 @@ impl RotationsLoops for XPosGammaNotDivided {
 
 /// lets the slow planes fade fastest
 ///
-/// The list of scales was built from the other end. Then far tokens lose what tells their distance, and keep what does not.
+/// The list of scales was built from the other end, so far tokens lose what tells their distance, and keep what does not.
 #[bug("rotations/xpos-planes-reversed", named_by = "rotations/xpos-by-numbers")]
 impl RotationsLoops for XPosPlanesReversed {
     fn zeta(&self, i: usize, hd: usize) -> f64 {
@@ -139,9 +139,10 @@ impl RotationsLoops for XPosPlanesReversed {
     }
 }
 
-/// repeats each scale for neighbours, while the rotation is half-split
+/// repeats each scale for neighbours, although the rotation is half-split
 ///
-/// Two layouts in one function: the two dimensions of a plane get scales of two planes, and the rotation no longer cancels.
+/// One function mixes two layouts: the two dimensions of a plane get the scales of two planes, and the rotation no longer
+/// cancels.
 #[bug("rotations/xpos-scales-of-pairs", named_by = "rotations/xpos-by-numbers")]
 impl RotationsLoops for XPosScalesOfPairs {
     fn scaled_as(&self, i: usize, side: usize, hd: usize) -> usize {
@@ -149,7 +150,7 @@ impl RotationsLoops for XPosScalesOfPairs {
     }
 }
 
-/// turns both halves of the planes by the row
+/// rotates both halves of the planes by the row
 ///
 /// A kernel read the first half of the table and used it for both halves of a head. In one dimension the halves are equal, so
 /// it had always been right.
@@ -164,7 +165,7 @@ impl RotationsLoops for AxialRowsForBoth {
     }
 }
 
-/// lets the sections take turns, plane by plane
+/// alternates the sections plane by plane
 ///
 /// Newer models do so. A library that had learned it used it for the older ones too, whose sections are blocks.
 #[bug(
@@ -178,9 +179,9 @@ impl RotationsLoops for AxialSectionsTakeTurns {
     }
 }
 
-/// lets the frequencies of the columns begin where those of the rows end
+/// starts the frequencies of the columns where those of the rows end
 ///
-/// That is right for sections of one list, and wrong for a direct sum: columns turn so slowly that near ones look alike.
+/// That is right for sections of one list, but wrong for a direct sum: columns turn so slowly that near ones look alike.
 #[bug("rotations/axial-frequencies-go-on", named_by = "rotations/axial-sections-start-anew")]
 impl RotationsLoops for AxialFrequenciesGoOn {
     fn frequency(&self, case: &AxialCase, plane: usize) -> f64 {
@@ -188,9 +189,9 @@ impl RotationsLoops for AxialFrequenciesGoOn {
     }
 }
 
-/// begins the frequencies anew in each section, also where one list is cut
+/// restarts the frequencies in each section, even where one list is cut
 ///
-/// Text then turns otherwise than with RoPE, and a model that was trained on text has to learn its positions again.
+/// Text is then rotated differently from RoPE, and a model trained on text has to relearn its positions.
 #[bug("rotations/axial-list-begins-anew", named_by = "rotations/axial-one-list")]
 impl RotationsLoops for AxialListBeginsAnew {
     fn frequency(&self, case: &AxialCase, plane: usize) -> f64 {
@@ -199,9 +200,9 @@ impl RotationsLoops for AxialListBeginsAnew {
     }
 }
 
-/// begins each section anew, with the steps of the whole head
+/// restarts each section with the steps of the whole head
 ///
-/// The frequencies of a section of p planes fall as if it had all d/2. The slow half of them is missing.
+/// The frequencies of a section of p planes fall as if it had all d/2, so their slow half is missing.
 #[bug("rotations/axial-steps-of-the-head", named_by = "rotations/axial-sections-start-anew")]
 impl RotationsLoops for AxialStepsOfTheHead {
     fn frequency(&self, case: &AxialCase, plane: usize) -> f64 {
@@ -213,9 +214,9 @@ impl RotationsLoops for AxialStepsOfTheHead {
     }
 }
 
-/// takes the coordinates in the other order: columns first
+/// takes the coordinates in the other order, columns first
 ///
-/// Which comes first is a convention, and models differ. With weights of the other one an image is seen as its mirror at the
+/// Which comes first is a convention, and models differ. With another model's weights an image is seen mirrored at the
 /// diagonal.
 #[bug(
     "rotations/axial-coordinates-reversed",
@@ -228,7 +229,7 @@ impl RotationsLoops for AxialCoordinatesReversed {
     }
 }
 
-/// exchanges the coordinates 1 and 2 where there are three
+/// swaps coordinates 1 and 2 where there are three
 ///
 /// Time, height and width became time, width and height. With two coordinates all is well.
 #[bug("rotations/axial-last-two-exchanged", named_by = "rotations/axial-any-input")]
@@ -239,10 +240,10 @@ impl RotationsLoops for AxialLastTwoExchanged {
     }
 }
 
-/// turns all planes by the number of the token
+/// rotates all planes by the index of the token
 ///
-/// The coordinates were computed and not handed on, so a picture is a text, line after line. The patch below is as far as a
-/// whole line.
+/// The coordinates were computed but not passed on, so a picture is a text, line after line. The patch below is as far away
+/// as a whole line.
 #[bug("rotations/axial-number-of-the-token", named_by = "rotations/axial-origin")]
 impl RotationsLoops for AxialNumberOfTheToken {
     fn coordinate(&self, _: &AxialCase, row: usize, _: usize) -> f64 {
@@ -252,7 +253,8 @@ impl RotationsLoops for AxialNumberOfTheToken {
 
 /// counts rows and columns from 1
 ///
-/// Scores do not change: only differences are in them. It shows where keys meet those of a library that counts from 0.
+/// Scores depend only on differences, so they do not change. It shows where keys meet those of a library that counts from
+/// 0.
 #[bug("rotations/axial-counts-from-one", named_by = "rotations/axial-origin")]
 impl RotationsLoops for AxialCountsFromOne {
     fn coordinate(&self, case: &AxialCase, row: usize, axis: usize) -> f64 {
@@ -260,9 +262,9 @@ impl RotationsLoops for AxialCountsFromOne {
     }
 }
 
-/// takes 0 for the second coordinate
+/// sets the second coordinate to 0
 ///
-/// A line meant for the first coordinate of a still picture stood one line too low.
+/// A line meant for the first coordinate of a still picture was one line too low.
 #[bug(
     "rotations/axial-second-zeroed",
     named_by = "rotations/axial-rows-and-columns",
@@ -274,10 +276,10 @@ impl RotationsLoops for AxialSecondZeroed {
     }
 }
 
-/// counts sections in dimensions of the head, not in planes
+/// counts sections in dimensions of the head instead of planes
 ///
-/// The numbers of a section were doubled for a table that has each plane twice, and then cut the table that has it once. The
-/// last coordinate turns nothing.
+/// The section sizes were doubled for a table that has each plane twice, but then cut one that has it once. The last
+/// coordinate rotates nothing.
 #[bug("rotations/axial-sections-in-dimensions", named_by = "rotations/axial-rows-and-columns")]
 impl RotationsLoops for AxialSectionsInDimensions {
     fn axis(&self, case: &AxialCase, plane: usize) -> usize {
@@ -285,9 +287,9 @@ impl RotationsLoops for AxialSectionsInDimensions {
     }
 }
 
-/// pairs the dimensions within each section's part of the head, not over the whole
+/// pairs the dimensions within each section's part of the head instead of the whole
 ///
-/// Each section is a RoPE of its own on a slice of the head. It is a layout, and right with weights of that layout.
+/// Each section is a RoPE on its own slice of the head. It is a valid layout, and right for weights that use it.
 #[bug("rotations/axial-pairs-in-sections", named_by = "rotations/axial-sections-start-anew")]
 impl RotationsLoops for AxialPairsInSections {
     fn axial_pair(&self, case: &AxialCase, plane: usize) -> [usize; 2] {
@@ -297,9 +299,9 @@ impl RotationsLoops for AxialPairsInSections {
     }
 }
 
-/// turns every plane by the sum of the coordinates
+/// rotates every plane by the sum of the coordinates
 ///
-/// Tables for rows and for columns were added before the cosine. All patches on one diagonal have the same position.
+/// Tables for rows and columns were added before the cosine, so all patches on one diagonal have the same position.
 #[bug("rotations/axial-sum-of-coordinates", named_by = "rotations/axial-rows-and-columns")]
 impl RotationsLoops for AxialSumOfCoordinates {
     fn coordinate(&self, case: &AxialCase, row: usize, _: usize) -> f64 {
@@ -309,8 +311,8 @@ impl RotationsLoops for AxialSumOfCoordinates {
 
 /// measures coordinates in 16ths of the largest one
 ///
-/// Each picture is brought to one size, so that large ones turn no further than small ones. Some models are trained so. But a
-/// patch that comes later changes all angles, and a score depends on where the picture ends.
+/// Each picture is brought to the same size, so that large ones rotate no further than small ones, and some models are
+/// trained this way. But a patch that comes later changes all angles, and a score depends on where the picture ends.
 #[bug("rotations/axial-scaled-to-the-picture", named_by = "rotations/axial-relative")]
 impl RotationsLoops for AxialScaledToThePicture {
     fn coordinate(&self, case: &AxialCase, row: usize, axis: usize) -> f64 {
@@ -319,9 +321,9 @@ impl RotationsLoops for AxialScaledToThePicture {
     }
 }
 
-/// turns the gradient in the direction of the forward pass
+/// rotates the gradient in the direction of the forward pass
 ///
-/// Forward is right, lengths are right, and training is slow.
+/// The forward pass and all lengths are right, but training is slow.
 #[bug("rotations/axial-gradient-turns-on", named_by = "rotations/axial-gradient-turns-back")]
 impl RotationsLoops for AxialGradientTurnsOn {
     fn turn_back(&self, dy: [f64; 2], angle: f64) -> [f64; 2] {
@@ -329,9 +331,9 @@ impl RotationsLoops for AxialGradientTurnsOn {
     }
 }
 
-/// lets the gradient through as it is
+/// passes the gradient through unrotated
 ///
-/// A rotation without a backward pass, taken for a constant.
+/// The rotation has no backward pass, as if it were a constant.
 #[bug("rotations/axial-gradient-not-turned", named_by = "rotations/axial-gradient-turns-back")]
 impl RotationsLoops for AxialGradientNotTurned {
     fn turn_back(&self, dy: [f64; 2], _: f64) -> [f64; 2] {
@@ -339,10 +341,10 @@ impl RotationsLoops for AxialGradientNotTurned {
     }
 }
 
-/// turns the denominator too
+/// rotates the denominator too
 ///
-/// Queries and keys were turned once, at the top. The sum of turned products can be 0 or below: then the result is huge or has
-/// the wrong sign.
+/// Queries and keys are rotated once, at the top. The sum of rotated products can be 0 or below, and then the result is
+/// huge or has the wrong sign.
 #[bug("rotations/linear-denominator-turned", named_by = "rotations/linear-numerator-alone")]
 impl RotationsLoops for LinearDenominatorTurned {
     fn in_denominator(&self, case: &LinearCase, head: &[f64], position: usize) -> Vec<f64> {
@@ -352,7 +354,7 @@ impl RotationsLoops for LinearDenominatorTurned {
 
 /// leaves out φ
 ///
-/// Products of plain queries and keys have any sign, and so have their sums.
+/// Products of plain queries and keys can have any sign, and so can their sums.
 #[bug("rotations/linear-phi-missing", named_by = "rotations/linear-phi-by-numbers")]
 impl RotationsLoops for LinearPhiMissing {
     fn phi(&self, x: f64) -> f64 {
@@ -363,9 +365,9 @@ impl RotationsLoops for LinearPhiMissing {
     }
 }
 
-/// turns queries and keys first, and takes φ of that
+/// rotates queries and keys first, and applies φ to the result
 ///
-/// All weights are positive then, and no denominator is in danger. But a product of such features does not depend on the
+/// All weights are then positive, so no denominator is in danger, but a product of such features does not depend on the
 /// distance alone.
 #[bug("rotations/linear-phi-after-rotation", named_by = "rotations/linear-relative")]
 impl RotationsLoops for LinearPhiAfterRotation {
@@ -375,7 +377,7 @@ impl RotationsLoops for LinearPhiAfterRotation {
     }
 }
 
-/// takes relu for φ
+/// uses relu for φ
 ///
 /// A query with no positive element has only weights of 0, and divides 0 by 0.
 #[bug("rotations/linear-relu", named_by = "rotations/linear-phi-by-numbers")]
@@ -388,9 +390,9 @@ impl RotationsLoops for LinearRelu {
     }
 }
 
-/// takes elu for φ, without the 1
+/// uses elu for φ, without the 1
 ///
-/// The sums of weights can be 0 then, or below.
+/// The sums of weights can then be 0 or below.
 #[bug("rotations/linear-elu-alone", named_by = "rotations/linear-phi-by-numbers")]
 impl RotationsLoops for LinearEluAlone {
     fn phi(&self, x: f64) -> f64 {
@@ -398,9 +400,9 @@ impl RotationsLoops for LinearEluAlone {
     }
 }
 
-/// takes exp for φ, also above 0
+/// uses exp for φ, even above 0
 ///
-/// Below 0 it is the same. It is positive too, and overflows where elu + 1 grows by 1 a step.
+/// Below 0 it is the same. It is positive too, but overflows where elu + 1 grows by 1 a step.
 #[bug("rotations/linear-exp-for-phi", named_by = "rotations/linear-phi-by-numbers")]
 impl RotationsLoops for LinearExpForPhi {
     fn phi(&self, x: f64) -> f64 {
@@ -411,9 +413,9 @@ impl RotationsLoops for LinearExpForPhi {
     }
 }
 
-/// sums over all keys, also those after the query
+/// sums over all keys, including those after the query
 ///
-/// The form without a mask, from a model that reads whole texts.
+/// It is the form without a mask, from a model that reads whole texts.
 #[bug("rotations/linear-future-seen", named_by = "rotations/linear-causal")]
 impl RotationsLoops for LinearFutureSeen {
     fn sees(&self, _: usize, _: usize) -> bool {
@@ -433,7 +435,7 @@ impl RotationsLoops for LinearOwnKeyHidden {
 
 /// sums the denominator over all keys
 ///
-/// The mask was applied to the weights, and the denominator is a sum of its own.
+/// The mask was applied to the weights, but the denominator is a separate sum.
 #[bug("rotations/linear-denominator-of-all", named_by = "rotations/linear-causal")]
 impl RotationsLoops for LinearDenominatorOfAll {
     fn denominator(&self, features: &Features, [b, m, head]: [usize; 3]) -> f64 {
@@ -442,9 +444,9 @@ impl RotationsLoops for LinearDenominatorOfAll {
     }
 }
 
-/// adds up the keys of the denominator over the heads, not over the tokens
+/// adds up the denominator's keys over the heads instead of the tokens
 ///
-/// The axes of a list were exchanged by a change elsewhere, and a running sum went along the axis that was now there.
+/// A change elsewhere swapped two axes of a list, and a running sum went along the wrong one.
 #[bug(
     "rotations/linear-denominator-over-heads",
     named_by = "rotations/linear-heads-are-apart",
@@ -459,7 +461,7 @@ impl RotationsLoops for LinearDenominatorOverHeads {
 
 /// divides by the number of keys
 ///
-/// A mean of the values, weighed by numbers that have no sum of 1. A norm behind it hides it.
+/// It is a mean of the values, with weights that do not sum to 1. A norm after it hides it.
 #[bug("rotations/linear-divided-by-the-count", named_by = "rotations/linear-constant-values")]
 impl RotationsLoops for LinearDividedByTheCount {
     fn quotient(&self, numerator: f64, _: f64, m: usize) -> f64 {
@@ -469,7 +471,7 @@ impl RotationsLoops for LinearDividedByTheCount {
 
 /// does not divide at all
 ///
-/// Results grow with the length of the text. Many later models do so, with a norm behind.
+/// Results grow with the length of the text. Many later models do so, with a norm afterwards.
 #[bug("rotations/linear-not-divided", named_by = "rotations/linear-constant-values")]
 impl RotationsLoops for LinearNotDivided {
     fn quotient(&self, numerator: f64, _: f64, _: usize) -> f64 {
@@ -477,9 +479,9 @@ impl RotationsLoops for LinearNotDivided {
     }
 }
 
-/// takes the denominator for a constant
+/// treats the denominator as a constant
 ///
-/// It was computed outside of what the tape sees. Values and their gradients are right; queries and keys learn slowly.
+/// It was computed off the tape. Values and their gradients are right, but queries and keys learn slowly.
 #[bug(
     "rotations/linear-gradient-of-a-constant-denominator",
     named_by = "rotations/linear-gradient-of-scale"
@@ -492,7 +494,7 @@ impl RotationsLoops for LinearGradientOfAConstantDenominator {
 
 /// gives keys no gradient through the denominator
 ///
-/// The running sum of the keys was a call that no tape sees. Forward, dq and dv are right.
+/// The running sum of the keys was computed by a call off the tape. The forward pass, dq and dv are right.
 #[bug(
     "rotations/linear-gradient-of-keys-cut",
     named_by = "rotations/linear-gradient-of-scale",
@@ -504,9 +506,9 @@ impl RotationsLoops for LinearGradientOfKeysCut {
     }
 }
 
-/// takes 1 for the slope of φ everywhere
+/// uses 1 as the derivative of φ everywhere
 ///
-/// Right above 0. Below, gradients are too large, most where the feature hardly matters.
+/// That is right above 0. Below, gradients are too large, most where the feature hardly matters.
 #[bug(
     "rotations/linear-gradient-of-plain-slope",
     named_by = "rotations/linear-gradient-differences"
@@ -517,9 +519,9 @@ impl RotationsLoops for LinearGradientOfPlainSlope {
     }
 }
 
-/// reads the state before its own key and value are in it
+/// reads the state before adding its own key and value
 ///
-/// The two lines in the other order. The first token divides 0 by 0.
+/// The two lines are in the wrong order, so the first token divides 0 by 0.
 #[bug("rotations/running-reads-first", named_by = "rotations/running-own-token")]
 impl RotationsLoops for RunningReadsFirst {
     fn token(&self, state: &mut State, [turned_q, q]: [&[f64]; 2], keys: [&[f64]; 3]) -> Vec<f64> {
@@ -529,9 +531,9 @@ impl RotationsLoops for RunningReadsFirst {
     }
 }
 
-/// begins the denominator's sum anew in each piece
+/// restarts the denominator's sum in each piece
 ///
-/// The state that is kept between calls holds the sum of keys times values. The sum of keys was left behind.
+/// The state kept between calls holds the sum of keys times values, but not the sum of keys.
 #[bug(
     "rotations/running-total-not-carried",
     named_by = "rotations/running-cut-anywhere",
@@ -543,9 +545,9 @@ impl RotationsLoops for RunningTotalNotCarried {
     }
 }
 
-/// begins with an empty state in each piece
+/// starts each piece with an empty state
 ///
-/// The new state was returned, and the caller went on with the old one.
+/// The new state was returned, but the caller kept using the old one.
 #[bug("rotations/running-state-not-carried", named_by = "rotations/running-cut-anywhere")]
 impl RotationsLoops for RunningStateNotCarried {
     fn begin_piece(&self, state: &mut State) {
@@ -556,7 +558,7 @@ impl RotationsLoops for RunningStateNotCarried {
 
 /// counts the positions of each piece from the offset
 ///
-/// Within a piece distances are right. Across pieces they are not.
+/// Distances are right within a piece, but not across pieces.
 #[bug("rotations/running-positions-begin-anew", named_by = "rotations/running-cut-anywhere")]
 impl RotationsLoops for RunningPositionsBeginAnew {
     fn running_position(&self, case: &LinearCase, _: usize, t: usize) -> usize {
@@ -564,9 +566,9 @@ impl RotationsLoops for RunningPositionsBeginAnew {
     }
 }
 
-/// knows the offset of the call in its first piece alone
+/// applies the offset of the call only in its first piece
 ///
-/// Later pieces count from the beginning of the text that was handed over, and not from where it stands.
+/// Later pieces count from the beginning of the given text instead of its actual position.
 #[bug("rotations/running-offset-from-the-second", named_by = "rotations/running-cut-anywhere")]
 impl RotationsLoops for RunningOffsetFromTheSecond {
     fn running_position(&self, case: &LinearCase, start: usize, t: usize) -> usize {
@@ -576,7 +578,7 @@ impl RotationsLoops for RunningOffsetFromTheSecond {
 
 /// keeps the state from before the last token of a piece
 ///
-/// It was stored one line too early. The next piece never sees that token.
+/// It was stored one line too early, so the next piece never sees that token.
 #[bug("rotations/running-last-token-dropped", named_by = "rotations/running-cut-anywhere")]
 impl RotationsLoops for RunningLastTokenDropped {
     fn end_piece(&self, state: &mut State, before_last: &State) {
@@ -586,7 +588,7 @@ impl RotationsLoops for RunningLastTokenDropped {
 
 /// keeps one state for all heads of a text
 ///
-/// The state has no axis for heads, and all heads add to it.
+/// The state has no axis for heads, so all heads add to it.
 #[bug("rotations/running-heads-share", named_by = "rotations/running-is-all-pairs")]
 impl RotationsLoops for RunningHeadsShare {
     fn state_of(&self, b: usize, _: usize, heads: usize) -> usize {
@@ -596,7 +598,7 @@ impl RotationsLoops for RunningHeadsShare {
 
 /// keeps one state for all texts of a batch
 ///
-/// What one text said, the next one reads. With one text at a time nothing is seen.
+/// Each text reads what the others said, which goes unnoticed with one text at a time.
 #[bug("rotations/running-texts-share", named_by = "rotations/running-any-input")]
 impl RotationsLoops for RunningTextsShare {
     fn state_of(&self, _: usize, head: usize, _: usize) -> usize {
@@ -604,7 +606,7 @@ impl RotationsLoops for RunningTextsShare {
     }
 }
 
-/// adds turned keys to the denominator's sum
+/// adds rotated keys to the denominator's sum
 ///
 /// One list of keys went into both sums.
 #[bug("rotations/running-total-turned", named_by = "rotations/running-is-all-pairs")]
@@ -614,7 +616,7 @@ impl RotationsLoops for RunningTotalTurned {
     }
 }
 
-/// adds values times keys, and reads keys times values
+/// adds values times keys, but reads keys times values
 ///
 /// The matrix is square, so it fits either way.
 #[bug("rotations/running-values-transposed", named_by = "rotations/running-own-token")]

@@ -54,7 +54,7 @@ fn phi(rotations: &Any) -> Option<String> {
         }
         let (got, right) = (got / (1.0 - got), Oracle.phi(f64::from(x)));
         if wrong.is_none() && !same(got, right) {
-            wrong = Some(format!("φ({x}), {}, was taken as {}", number(right), number(got)));
+            wrong = Some(format!("φ({x}) is {}, but {} was used", number(right), number(got)));
         }
     }
     wrong
@@ -84,7 +84,7 @@ fn zeta(rotations: &Any) -> Option<String> {
         }
         if !same(q, right) {
             let (right, got) = (number(right), number(q));
-            return Some(format!("ζ of plane {plane} of 2, {right}, was taken as {got}"));
+            return Some(format!("ζ of plane {plane} of 2 is {right}, but {got} was used"));
         }
     }
     None

@@ -141,7 +141,7 @@ fn read<T: Default>(
     let Some(path) = path else { return Ok(T::default()) };
     read(&text(path)?).map_err(|got| Error::Argument {
         what: format!("{} says what is to be done", path.display()),
-        expected: "TOML as the book's chapter for instructors has it".to_string(),
+        expected: "TOML as the book's chapter on grading has it".to_string(),
         got,
         to_do: "mend it".to_string(),
     })

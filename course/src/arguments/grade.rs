@@ -3,12 +3,12 @@
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 
-/// Grade submissions so that the grade can stand in a file: in a sandbox, judged from outside.
+/// Grade submissions for the record: in a sandbox, and judged from outside it.
 ///
-/// A submission is a folder, a .zip or a .tar.gz, and the learner's files are taken from it: embedding.rs, norm.rs and so on,
-/// best in exercises/src. A folder of these is a class, and so is Moodle's zip of all submissions, packed or unpacked. Each one is built and run in a sandbox of bubblewrap's, without
-/// network, and answers values over a pipe; the contract judges outside of it. Called again, it goes on where it ended.
-/// Linux only.
+/// A submission is a folder, a .zip or a .tar.gz, from which the learner's files are taken: embedding.rs, norm.rs and
+/// so on, best in exercises/src. A folder of these is a class, and so is Moodle's zip of all submissions, packed or
+/// unpacked. Each one is built and run in a sandbox of bubblewrap's, without network, and answers with values over a
+/// pipe, which the contract judges outside. Called again, it goes on where it ended. Linux only.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Examples:
@@ -27,12 +27,13 @@ Exit codes:
   1  some have none, and the class page says why
   2  wrong arguments, no sandbox, a folder that can't be used")]
 pub struct GradeArguments {
-    /// Submissions, or folders of submissions. Without any, the results that lie in the folder get changes and formats.
+    /// Submissions, or folders of submissions. Without any, --changes and --format apply to the results in the folder.
     pub submissions: Vec<PathBuf>,
 
-    /// The folder of results. It is made if it is not there.
+    /// The folder of results, which is made if it is not there.
     ///
-    /// For each submission a folder with result.json and report.html; for the class grades.csv and class.html.
+    /// It gets a folder with result.json and report.html for each submission, and grades.csv and class.html for the
+    /// class.
     #[arg(long, value_name = "DIR")]
     pub out: PathBuf,
 
@@ -40,8 +41,8 @@ pub struct GradeArguments {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=512), allow_negative_numbers = true)]
     pub jobs: Option<u16>,
 
-    /// The seed of the random inputs. Each submission has its own, made of this and of its files [default: drawn, and kept
-    /// in class.json].
+    /// The seed of the random inputs, from which each submission gets its own, made of this and of its files [default:
+    /// drawn, and kept in class.json].
     #[arg(long, allow_negative_numbers = true)]
     pub seed: Option<u64>,
 
@@ -49,7 +50,7 @@ pub struct GradeArguments {
     #[arg(long, value_name = "FILE")]
     pub settings: Option<PathBuf>,
 
-    /// A TOML file of points that somebody has changed: who, when and why.
+    /// A TOML file of points that were changed by hand: who changed them, when and why.
     #[arg(long, value_name = "FILE")]
     pub changes: Option<PathBuf>,
 
@@ -57,22 +58,22 @@ pub struct GradeArguments {
     #[arg(long, value_name = "FORMAT")]
     pub format: Vec<Format>,
 
-    /// What stands between a submission's code and this machine.
+    /// What separates a submission's code from this machine.
     #[arg(long, value_name = "LINES", default_value = "full")]
     pub sandbox: SandboxLines,
 
-    /// Grade each N-th submission only, beginning with the I-th: the class on several machines.
+    /// Grade only every N-th submission, beginning with the I-th, to spread a class over several machines.
     ///
-    /// All of them need the same --seed. They may share a folder of results, or have folders that are copied into one. The files
-    /// for the class are written by a last call without this option.
+    /// All of them need the same --seed. They may share a folder of results, or have folders that you copy into one,
+    /// and a last call without this option writes the files for the class.
     #[arg(long, value_name = "I/N", value_parser = part, requires = "seed")]
     pub shard: Option<(usize, usize)>,
 
-    /// Grade again what has a result.
+    /// Grade even what has a result already.
     #[arg(long)]
     pub anew: bool,
 
-    /// Write what another system asks to be uploaded, and grade nothing.
+    /// Write what another system wants uploaded, and grade nothing.
     #[arg(long, value_name = "SYSTEM", conflicts_with_all = ["submissions", "format", "shard", "anew", "changes"])]
     pub package: Option<Package>,
 }

@@ -32,7 +32,7 @@ pub const STRETCHED: [&str; 7] = [
     "yarn-tuned",
 ];
 
-/// What goes on from the model that was trained with sinusoids: with sinusoids, and with RoPE in their place, as RoFormer did.
+/// What goes on from the model that was trained with sinusoids: with sinusoids, and with RoPE instead, as RoFormer did.
 pub const MOVED: [&str; 2] = ["sinusoidal-on", "sinusoidal-to-rope"];
 
 /// All of them, in the order in which they are shown.
@@ -42,9 +42,10 @@ pub fn all_encodings() -> impl Iterator<Item = &'static str> {
 
 /// Train short, test long: one model for each position encoding, and its loss far past the length that it was trained at.
 ///
-/// All are trained at 128 positions, with the same seed, text and steps, and then asked about the held-out text at up to
-/// 1,024. Of the one with RoPE, longer ones are made by other frequencies: interpolation, NTK, YaRN, at once and after some
-/// steps at 1,024 positions. The one with sinusoids goes on with them and with RoPE. A run that was ended at any moment goes on with the same command, and ends with the same bits.
+/// All are trained at 128 positions, with the same seed, text and steps, and then asked about the held-out text at up
+/// to 1,024. The one with RoPE is also stretched by other frequencies, by interpolation, NTK and YaRN, at once and
+/// after some steps at 1,024 positions, and the one with sinusoids goes on with them and with RoPE. You can stop a run
+/// at any moment, since the same command goes on with it and ends with the same bits.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Examples:
@@ -57,14 +58,15 @@ Exit codes:
   0  all was trained and measured
   2  wrong arguments, a text or a folder that can't be used")]
 pub struct LongArguments {
-    /// A UTF-8 text file; give --text several times for several, one behind the other [default: pages of the course's own book].
+    /// A UTF-8 text file; give --text several times for several, one after the other [default: pages of the course's
+    /// own book].
     #[arg(long, value_name = "FILE")]
     pub text: Vec<PathBuf>,
 
-    /// The folder of the runs. It is made if it is not there.
+    /// The folder of the runs, which is made if it is not there.
     ///
-    /// It gets a folder for each seed, and in it one for each encoding; long.json with all numbers, and the figures
-    /// long.svg, stretched.svg and moved.svg.
+    /// It gets a folder for each seed, with one for each encoding in it, and long.json with all numbers, and the
+    /// figures long.svg, stretched.svg and moved.svg.
     #[arg(long, value_name = "DIR", default_value = "target/model-long")]
     pub out: PathBuf,
 
@@ -80,7 +82,7 @@ pub struct LongArguments {
     #[arg(long, value_name = "SEED", num_args = 1.., default_values_t = [42], allow_negative_numbers = true)]
     pub seeds: Vec<u64>,
 
-    /// These encodings alone [default: all].
+    /// Only these encodings [default: all].
     #[arg(
         long,
         value_name = "NAME",
@@ -89,7 +91,7 @@ pub struct LongArguments {
     )]
     pub only: Vec<String>,
 
-    /// Begin again, and replace the runs in the folder. Without this, they go on.
+    /// Begin again and replace the runs in the folder, which go on otherwise.
     #[arg(long)]
     pub anew: bool,
 

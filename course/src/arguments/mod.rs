@@ -18,20 +18,20 @@ use std::path::PathBuf;
 
 /// The command of the course Quadrivium.
 ///
-/// The exercises let you write the components of a front end of a Transformer. The tour shows the
-/// embeddings, GroupRMSNorm and RoPE at work.
+/// The exercises let you write the components of a Transformer, and the tour shows the embeddings,
+/// GroupRMSNorm and RoPE at work.
 ///
-/// Without a command, the course opens: the book is served on this machine's own address, and the
-/// board shows what is done, what is next, and what is wrong with it. It grades again at each save,
-/// and when you press r. Leave it with q.
+/// Without a command, the course opens: it serves the book on this machine's own address, and a
+/// board shows what is done, what is next, and what is wrong with it. The board grades again at
+/// each save, and when you press r. Leave it with q.
 #[derive(Debug, Parser)]
 #[command(name = "course", bin_name = "cargo course", version, max_term_width = 80)]
 #[command(args_conflicts_with_subcommands = true)]
 pub struct Arguments {
     /// Serve the book on this address of the machine, or the address of this name [default: 127.0.0.1].
     ///
-    /// By default only this machine reaches it. With 0.0.0.0, everybody who can reach this machine can
-    /// read it, which a container or a remote machine needs.
+    /// By default only this machine reaches it. With 0.0.0.0, which a container or a remote machine needs,
+    /// everyone who can reach this machine can read it.
     #[arg(long)]
     pub host: Option<String>,
 
@@ -79,20 +79,20 @@ Exit codes:
 pub struct TourArguments {
     /// A UTF-8 text file [default: the course's own prose].
     ///
-    /// It must give at least 2 tokens. Of a long text the first 4096 tokens are used.
+    /// It must give at least 2 tokens, and of a long text the first 4096 tokens are used.
     #[arg(long, value_name = "FILE")]
     pub text: Option<PathBuf>,
 
-    /// The folder for the figures. It is made if it is not there.
+    /// The folder for the figures, which is made if it is not there.
     ///
-    /// Six SVG files are written, with fixed names. Older ones are replaced.
+    /// It gets six SVG files with fixed names, which replace older ones.
     #[arg(long, value_name = "DIR", default_value = "target/tour")]
     pub out: PathBuf,
 
     /// Print a JSON array of the invariants, and nothing else.
     ///
-    /// Each has the fields component, invariant, measured, bound and holds. It holds if measured
-    /// is at most bound. The figures are written as well, unless --no-figures is given.
+    /// Each has the fields component, invariant, measured, bound and holds, and it holds if
+    /// measured is at most bound. The figures are written as well, unless --no-figures is given.
     #[arg(long)]
     pub json: bool,
 
@@ -130,13 +130,13 @@ pub struct CheckArguments {
 
     /// Write the grades to this file, as a JSON array; - is standard output.
     ///
-    /// On standard output nothing else is printed: the report goes to standard error. The fields
-    /// are described in course/schemas/check.schema.json.
+    /// With -, nothing else is printed on standard output, and the report goes to standard error.
+    /// The fields are described in course/schemas/check.schema.json.
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
 }
 
-/// Get a hint: first the idea, then the formula, then the dfdx call. Never the answer.
+/// Get a hint: first the idea, then the formula, then the dfdx call, but never the answer.
 #[derive(Debug, Args)]
 pub struct HintArguments {
     /// A task: norm/forward, its number, or a line of its place (norm.rs:70).
@@ -167,7 +167,7 @@ pub struct DiffArguments {
     pub tasks: Vec<String>,
 }
 
-/// Put the starter back in a task's place. Your file is kept in exercises/backups.
+/// Put the starter back in a task's place, and keep your file in exercises/backups.
 #[derive(Debug, Args)]
 pub struct ResetArguments {
     /// Tasks (norm/forward, or its number), and components (norm) for their whole files.
@@ -175,7 +175,7 @@ pub struct ResetArguments {
     pub tasks: Vec<String>,
 }
 
-/// Show which known bug is caught by which invariant.
+/// Show which invariant catches which known bug.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Exit codes:
@@ -183,7 +183,7 @@ Exit codes:
      refused
   1  not so")]
 pub struct MatrixArguments {
-    /// Of this component alone.
+    /// Only this component.
     #[arg(value_parser = PossibleValuesParser::new(COMPONENTS.iter().map(|entry| entry.slug)))]
     pub component: Option<String>,
 
@@ -198,8 +198,9 @@ pub struct MatrixArguments {
 
 /// Let your code race the library's, a plain loop, and a copy of the same bytes.
 ///
-/// The first run builds with optimization, for some minutes. Your code runs as soon as its forward pass
-/// passes. Nothing is graded by its speed. PyTorch's bar comes from its last recorded ratio to the library.
+/// The first run builds with optimization, which takes some minutes. Your code takes part as soon
+/// as its forward pass passes, and nothing is graded by its speed. PyTorch's bar comes from its
+/// last recorded ratio to the library.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Examples:
@@ -213,7 +214,7 @@ Exit codes:
   1  with --check, a ratio is not
   2  a file that can't be written, code of the course that does not compile")]
 pub struct BenchArguments {
-    /// Of this component alone.
+    /// Only this component.
     #[arg(value_parser = PossibleValuesParser::new(COMPONENTS.iter().map(|entry| entry.slug)))]
     pub component: Option<String>,
 
@@ -229,8 +230,9 @@ pub struct BenchArguments {
 
 /// Train a small Llama made of the course's parts, and let it write.
 ///
-/// The first run builds with optimization, for some minutes. The model has the parts of the book: embedding, RMSNorm,
-/// RoPE, attention with grouped queries, SwiGLU. It is trained on the book, or on a text of yours.
+/// The first run builds with optimization, which takes some minutes. The model has the parts of the
+/// book, which are embedding, RMSNorm, RoPE, attention with grouped queries, and SwiGLU, and it is
+/// trained on the book, or on a text of yours.
 #[derive(Debug, Args)]
 pub struct ModelArguments {
     #[command(subcommand)]
@@ -249,10 +251,10 @@ pub enum ModelCommand {
 
 /// Train a model on a text, and compare it with a 3-gram model of the same text.
 ///
-/// A tenth of the text is held out; of that, the first 16,384 tokens are looked at. The tokenizer is trained on the
-/// rest, and so is the model. A run that was ended at any moment, by Ctrl-C or a power cut, goes on with the same
-/// command, and ends with the same bits as one that was not. The model is written in the layout of Hugging Face,
-/// which transformers reads.
+/// A tenth of the text is held out, of which the first 16,384 tokens are looked at, and the
+/// tokenizer and the model are trained on the rest. A run that was ended at any moment, by Ctrl-C
+/// or a power cut, goes on with the same command, and ends with the same bits as one that was not.
+/// The model is written in the layout of Hugging Face, which transformers reads.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Examples:
@@ -267,16 +269,18 @@ Exit codes:
   2  wrong arguments, a text or a folder that can't be used, code that is not
      complete")]
 pub struct TrainArguments {
-    /// A UTF-8 text file; give --text several times for several, one behind the other [default: pages of the course's own book].
+    /// A UTF-8 text file; give --text several times for several, one after the other [default:
+    /// pages of the course's own book].
     ///
-    /// A few thousand letters are the least, and far too few to learn much. 100 MB are the most.
+    /// A few thousand letters are the least, though far too few to learn much, and 100 MB are the
+    /// most.
     #[arg(long, value_name = "FILE")]
     pub text: Vec<PathBuf>,
 
-    /// The folder of the run. It is made if it is not there. With --mine: target/mine.
+    /// The folder of the run, which is made if it is not there. With --mine: target/mine.
     ///
-    /// It holds the newest checkpoint, in a folder that is called by its step. After the last step it holds the loss curve,
-    /// too: loss.svg, and its numbers in loss.json.
+    /// It holds the newest checkpoint, in a folder that is named after its step, and after the last
+    /// step the loss curve, too: loss.svg, with its numbers in loss.json.
     #[arg(
         long,
         value_name = "DIR",
@@ -285,8 +289,8 @@ pub struct TrainArguments {
     )]
     pub out: PathBuf,
 
-    /// Steps in all. The learning rate rises in the first twentieth of them, and falls in the others: a run can't be made
-    /// longer later.
+    /// Steps in all. The learning rate rises in the first twentieth of them and falls in the
+    /// others, so a run can't be made longer later.
     #[arg(long, default_value_t = 1500, allow_negative_numbers = true)]
     pub steps: usize,
 
@@ -298,18 +302,18 @@ pub struct TrainArguments {
     #[arg(long, default_value_t = 0.004, allow_negative_numbers = true)]
     pub rate: f64,
 
-    /// Steps between two checkpoints. At each, the held-out text is looked at.
+    /// Steps between two checkpoints, at each of which the held-out text is looked at.
     #[arg(long, value_name = "STEPS", default_value_t = 100, allow_negative_numbers = true)]
     pub every: usize,
 
-    /// Begin again, and replace the run in the folder. Without this, it goes on.
+    /// Begin again and replace the run in the folder, which goes on otherwise.
     #[arg(long)]
     pub anew: bool,
 
     /// Train with your code from exercises/, and compare each step with the library's.
     ///
-    /// Your norm, embedding and RoPE stand in the library's model. Once model/forward is solved, and all that it needs,
-    /// the whole model is yours, and so is its loss.
+    /// Your norm, embedding and RoPE are put into the library's model. Once model/forward is
+    /// solved, and all that it needs, the whole model is yours, and so is its loss.
     #[arg(long)]
     pub mine: bool,
 
@@ -318,7 +322,7 @@ pub struct TrainArguments {
     pub tiny: bool,
 }
 
-/// Let a model go on with a text.
+/// Let a model continue a text.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Examples:
@@ -355,11 +359,11 @@ pub struct GenerateArguments {
     #[arg(long, value_name = "T", default_value_t = 0.8, allow_negative_numbers = true)]
     pub temperature: f64,
 
-    /// Draw from the K likeliest tokens only.
+    /// Draw only from the K likeliest tokens.
     #[arg(long, value_name = "K", allow_negative_numbers = true)]
     pub top_k: Option<usize>,
 
-    /// Draw from the likeliest tokens only that together have this probability.
+    /// Draw only from the likeliest tokens that together have this probability.
     #[arg(long, value_name = "P", default_value_t = 1.0, allow_negative_numbers = true)]
     pub top_p: f64,
 
@@ -383,8 +387,8 @@ Exit codes:
   0  the model was measured
   2  wrong arguments, a model, a text or a folder that can't be used")]
 pub struct EvalArguments {
-    /// The text that the model was trained on, as train takes it [default: that of train]. A tenth of it is asked about;
-    /// the 3-gram model beside it counts the rest.
+    /// The text that the model was trained on, as train takes it [default: that of train]. A tenth
+    /// of it is asked about, while the 3-gram model beside it counts the rest.
     #[arg(long, value_name = "FILE")]
     pub text: Vec<PathBuf>,
 
@@ -399,7 +403,7 @@ pub struct EvalArguments {
 
 /// Show what a model costs: its parameters, its memory, its operations, its KV cache.
 ///
-/// Nothing is loaded: the sizes tell it all.
+/// Nothing is loaded, because the sizes are enough.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Examples:
@@ -452,8 +456,8 @@ pub struct AttentionArguments {
 
 /// Read the book.
 ///
-/// It is built and served on this machine's own address; the address is printed, and nothing is
-/// opened by itself. Nothing is loaded from elsewhere, so it works offline.
+/// It is built and served on this machine's own address, which is printed, and nothing is opened by
+/// itself. Since nothing is loaded from elsewhere, it works offline.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Examples:
@@ -472,8 +476,8 @@ pub struct ReadArguments {
 
     /// Serve on this address of the machine, or the address of this name [default: 127.0.0.1].
     ///
-    /// By default only this machine reaches it. With 0.0.0.0, everybody who can reach this machine can
-    /// read it, which a container or a remote machine needs.
+    /// By default only this machine reaches it. With 0.0.0.0, which a container or a remote machine needs,
+    /// everyone who can reach this machine can read it.
     #[arg(long)]
     pub host: Option<String>,
 
@@ -485,20 +489,24 @@ pub struct ReadArguments {
     #[arg(long)]
     pub open: bool,
 
-    /// For authors: make the figures and listings in book/src anew, and put new numbers into the pages.
+    /// For authors: make the figures and listings in book/src again, and put new numbers into the
+    /// pages.
     #[arg(long, conflicts_with_all = ["build", "host", "port", "open"])]
     pub update: bool,
 
-    /// Serve the book as long as standard input is open, and print only its address. The board asks for this.
+    /// Serve the book as long as standard input is open, and print only its address, as the board
+    /// asks.
     #[arg(long, hide = true, conflicts_with_all = ["build", "update"])]
     pub beside: bool,
 }
 
 /// Open the notebooks in JupyterLab.
 ///
-/// What is missing is installed first: a Python environment with JupyterLab, for this project only, under
-/// target/lab, and the Rust kernel evcxr, which takes perhaps six minutes to build. The kernel is kept in the
-/// user's cache folder, where the next copy of the course finds it. Python 3.11 or newer must be there. The page is on this machine's own address; opening it again takes seconds.
+/// What is missing is installed first: a Python environment with JupyterLab, for this project only,
+/// under target/lab, and the Rust kernel evcxr, which takes perhaps six minutes to build. The
+/// kernel is kept in the user's cache folder, where the next copy of the course finds it. You need
+/// Python 3.11 or newer. The page is on this machine's own address, and opening it again takes
+/// seconds.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Examples:
@@ -532,8 +540,9 @@ pub struct LabArguments {
 
     /// Serve the page, and the book, on this address of the machine, or the address of this name [default: 127.0.0.1].
     ///
-    /// By default only this machine reaches them. With 0.0.0.0, everybody who can reach this machine can
-    /// read the book, and run any program as you if they know the token in the page's address.
+    /// By default only this machine reaches them. With 0.0.0.0, everyone who can reach this machine
+    /// can read the book, and can run any program as you if they know the token in the page's
+    /// address.
     #[arg(long, conflicts_with_all = ["check", "update"])]
     pub host: Option<String>,
 
@@ -544,10 +553,10 @@ pub struct LabArguments {
 
 /// For authors: write the files of a new component.
 ///
-/// All that a component needs is written from the templates in course/author/component: its folders in
-/// contract, src and exercises, its adapters, its tests and its chapter, and its lines in the lists. It compiles
-/// at once, and every place where something belongs says what. The chapter "Adding a component" of the book
-/// goes on from there. Nothing that is there is overwritten.
+/// All that a component needs is written from the templates in course/author/component: its folders
+/// in contract, src and exercises, its adapters, its tests and its chapter, and its lines in the
+/// lists. It compiles at once, and every place where something belongs says what, while nothing
+/// that is there is overwritten. The chapter "Adding a component" of the book goes on from there.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Examples:

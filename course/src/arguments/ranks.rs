@@ -9,9 +9,9 @@ use std::str::FromStr;
 
 /// Train the small model with its table cut over ranks that are processes, under MPI.
 ///
-/// It needs Open MPI, which nothing else of the course does, and starts itself under mpirun. Each rank has a part of the
-/// table's rows, for embedding and output, and all blocks. The table at the end shows rank by rank: rows, memory,
-/// the part of the text's tokens that it owns, bytes sent, time.
+/// It needs Open MPI, as nothing else in the course does, and starts itself under mpirun. Each rank has all blocks and
+/// a part of the table's rows, for embedding and output. The table at the end shows for each rank its rows, its memory,
+/// the part of the text's tokens that it owns, the bytes it sent, and its time.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Examples:
@@ -49,7 +49,7 @@ pub struct RanksArguments {
     #[arg(long, value_enum, default_value_t = SumOrder::Fixed)]
     pub order: SumOrder,
 
-    /// Keep checkpoints in this folder, and go on from the newest. Any number of ranks may go on.
+    /// Keep checkpoints in this folder, and go on from the newest, with any number of ranks.
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
 
@@ -61,7 +61,7 @@ pub struct RanksArguments {
     #[arg(long, value_name = "SECONDS", default_value_t = 60, allow_negative_numbers = true)]
     pub patience: u64,
 
-    /// Print a JSON object in place of the table.
+    /// Print a JSON object instead of the table.
     #[arg(long)]
     pub json: bool,
 

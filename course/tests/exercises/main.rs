@@ -9,6 +9,7 @@ mod mine;
 mod mistakes;
 mod moved;
 mod mutants;
+mod picture;
 mod reports;
 mod scratch;
 mod trouble;

@@ -149,8 +149,8 @@ impl Plan {
     }
 }
 
-/// With position_ids each token gets the row of its own position, as in a text alone: packed, padded at its start, in any
-/// order, in each text of the batch.
+/// With position_ids, each token gets the row of its own position, as if its text were alone: packed, padded at its
+/// start, in any order, in each text of the batch.
 #[law("absolute/each-token-its-row", see = "absolute#position-ids", about = Offset, points = 2,
     formula = "y[b,t] = x[b,t] + P[p[b,t]]")]
 pub(super) fn each_token_its_row(absolute: &Positions, run: &Run) -> Verdict {
@@ -162,8 +162,8 @@ pub(super) fn each_token_its_row(absolute: &Positions, run: &Run) -> Verdict {
     Ok(None)
 }
 
-/// With position_ids a row of a learned table gets the sum over all tokens that stand there, twice in one text too, and a row
-/// that no token uses gets 0.
+/// With position_ids, the gradient of a learned row is the sum over all tokens at its position, even several of one
+/// text, and a row that no token uses gets 0.
 #[law("absolute/tokens-at-one-position-add", see = "absolute#position-ids", about = Gradient, points = 2,
     formula = "dT[m] = Σ_{p[b,t] = m} dy[b,t]")]
 pub(super) fn tokens_at_one_position_add(absolute: &Positions, run: &Run) -> Verdict {
@@ -173,7 +173,8 @@ pub(super) fn tokens_at_one_position_add(absolute: &Positions, run: &Run) -> Ver
     Ok(None)
 }
 
-/// A position past the table is refused wherever it stands among position_ids, and the words name it and the rows.
+/// A position past the table is refused wherever it appears in position_ids, and the words name it and the number of
+/// rows.
 #[law("absolute/id-past-the-table", see = "absolute#position-ids", about = Refusal, points = 1,
     formula = "p[b,t] ≥ ms  ⇒  refused, and the words have p[b,t] and ms")]
 pub(super) fn id_past_the_table(absolute: &Positions, run: &Run) -> Verdict {
@@ -187,7 +188,7 @@ pub(super) fn id_past_the_table(absolute: &Positions, run: &Run) -> Verdict {
     Ok(None)
 }
 
-/// Position_ids that are not one for each token are refused.
+/// A call whose position_ids are not one for each token is refused.
 #[law("absolute/one-id-for-each-token", see = "absolute#position-ids", about = Refusal, points = 1,
     formula = "shape(p) ≠ [b,s]  ⇒  refused")]
 pub(super) fn one_id_for_each_token(absolute: &Positions, _: &Run) -> Verdict {

@@ -100,7 +100,7 @@ fn expect_script(
     script.iter().enumerate().try_for_each(&mut push).map_err(|b| b.on(input().trim_start()))
 }
 
-/// A cache gives back all keys and values that it was given, in their order, bit for bit, in every batch row.
+/// A cache gives back all keys and values that it was given, in order, bit for bit, in every batch row.
 #[law("attention/cache-keeps", see = "attention#cache", about = State, points = 2,
     formula = "push(a), push(b)  ⇒  a then b",
     stays = "What a cache is, in small numbers.")]
@@ -115,7 +115,7 @@ pub(super) fn cache_keeps(attention: &Attention, run: &Run) -> Verdict {
     Ok(None)
 }
 
-/// A text in pieces, or token by token, gives what one call gives.
+/// A text in pieces, or token by token, gives the same as in one call.
 #[law("attention/pieces-are-one-call", see = "attention#cache", about = State, points = 3,
     formula = "y of the pieces = y of the whole",
     stays = "A law without an oracle: it is what a user of the cache relies on.")]
@@ -157,7 +157,7 @@ pub(super) fn pieces_are_one_call(attention: &Attention, _: &Run) -> Verdict {
     Ok(None)
 }
 
-/// A piece that does not fit is refused, and nothing is overwritten; one that just fits is taken.
+/// A piece that does not fit is refused, and one that just fits is taken.
 #[law("attention/full-cache-refuses", see = "attention#cache", about = Refusal, points = 2,
     formula = "p + s > capacity  ⇒  an error")]
 pub(super) fn full_cache_refuses(attention: &Attention, run: &Run) -> Verdict {
@@ -200,7 +200,7 @@ pub(super) fn refused_piece_changes_nothing(attention: &Attention, run: &Run) ->
     Ok(None)
 }
 
-/// Another batch, other heads or another head size than those that are kept are refused.
+/// A piece whose batch, heads or head size differ from those that are kept is refused.
 #[law("attention/cache-refuses-other-shapes", see = "attention#cache", about = Refusal, points = 1,
     formula = "[b, nkv, hd] differs from what is kept  ⇒  an error",
     stays = "The refusal alone, whatever comes after it.")]
@@ -222,7 +222,7 @@ pub(super) fn cache_refuses_other_shapes(attention: &Attention, run: &Run) -> Ve
     Ok(None)
 }
 
-/// Two caches share nothing: each block of a model has one of its own.
+/// Two caches share nothing: each block of a model has its own.
 #[law("attention/caches-are-apart", see = "attention#cache", about = State, points = 1,
     formula = "push to one  ⇒  the other unchanged")]
 pub(super) fn caches_are_apart(attention: &Attention, run: &Run) -> Verdict {
@@ -237,7 +237,7 @@ pub(super) fn caches_are_apart(attention: &Attention, run: &Run) -> Verdict {
     Ok(None)
 }
 
-/// Pieces of any sizes are kept, in any number of batch rows and heads.
+/// Pieces of any size are kept, in any number of batch rows and heads.
 #[law("attention/cache-any-size", see = "attention#cache", about = State, points = 1,
     formula = "push(a), push(b), push(c)  ⇒  a then b then c", stays = NET)]
 pub(super) fn cache_any_size(attention: &Attention, run: &Run) -> Verdict {

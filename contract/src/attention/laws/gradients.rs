@@ -19,7 +19,7 @@ fn backward(attention: &Attention, case: &AttendCase, dy: &[f32]) -> Step<Attend
     answer("backward", || attention.backward(case, dy)).map_err(|violation| violation.on(case))
 }
 
-/// The gradients are the slopes that differences of the implementation's own outputs show.
+/// The gradients are the slopes of the implementation's own outputs, measured by finite differences.
 #[law("attention/gradient-differences", see = "attention#gradient", about = Gradient, points = 2,
     formula = "dx ≈ (8(L(x+δ) − L(x−δ)) − (L(x+2δ) − L(x−2δ))) / 12δ")]
 pub(super) fn gradient_differences(attention: &Attention, _: &Run) -> Verdict {
@@ -50,7 +50,7 @@ pub(super) fn gradient_differences(attention: &Attention, _: &Run) -> Verdict {
     let off = tolerances(&case, &[]).y;
     let off: f64 = off.iter().zip(&dy).map(|(off, dy)| off * f64::from(dy.abs())).sum();
     let tolerance = 24.0 * 2.0 * off + 1e-4 * size;
-    let why = "the slope that outputs show: 24 times what they are off, and 10⁻⁴ of Σ|dy| for steps of 1/16";
+    let why = "the slope of the outputs: 24 times how far they may be off, and 10⁻⁴ of Σ|dy| for steps of 1/16";
     let parts = [("dq", of_q, dq), ("dk", of_k, dk), ("dv", of_k, dv)];
     for ((name, shape, got), expected) in parts.into_iter().zip(&expected) {
         within(&format!("backward ({name})"), &shape, &got, expected, |_| tolerance, why)
@@ -74,7 +74,7 @@ pub(super) fn gradient_of_the_future(attention: &Attention, _: &Run) -> Verdict 
         for (name, got, one, first) in parts {
             let late = got.get(first * one..).unwrap_or_default();
             let why = format!(
-                "dy is 0 but for the first new token, at position {p}: later ones have no part in it"
+                "dy is 0 except for the first new token, at position {p}: later ones have no part in it"
             );
             let (call, n) = (format!("backward ({name})"), late.len());
             same_values(&call, &[n / one, one], late, &vec![0.0; n], &why)
@@ -94,7 +94,7 @@ fn over_tokens(x: &[f64], [b, t, n, hd]: [usize; 4], nkv: usize) -> Vec<f64> {
     sums
 }
 
-/// The gradients of all values of a head add up to dy, over all queries and all heads of its group.
+/// The gradients of all values of a head add up to the sum of dy over all queries and all heads of its group.
 #[law("attention/gradient-of-values-adds-up", see = "attention#gradient", about = Gradient, points = 2,
     formula = "Σ_j dv_j = Σ_t Σ_group dy_t",
     stays = "A sum that needs no softmax: it tells whether a group's heads are all counted.")]
@@ -106,13 +106,13 @@ pub(super) fn gradient_of_values_adds_up(attention: &Attention, run: &Run) -> Ve
         let got = over_tokens(&dv, sizes.of_keys(), nkv);
         let expected = over_tokens(&widen(dy), sizes.of_queries(), nkv);
         let tolerance = over_tokens(&tolerances(case, dy).dv, sizes.of_keys(), nkv);
-        let why = "the sum of dy over queries and the heads of a group, since weights sum to 1; what each dv may be off";
+        let why = "the sum of dy over queries and the heads of a group, since weights sum to 1; how far each dv may be off";
         within_f64("backward (dv)", &[b, nkv, hd], &got, &expected, |i| tolerance[i], why)
     })?;
     Ok(None)
 }
 
-/// The gradients of all keys of a head add up to 0, because one vector more in all keys changes nothing.
+/// The gradients of all keys of a head add up to 0, because adding one vector to all keys changes nothing.
 #[law("attention/gradient-of-keys-cancels", see = "attention#gradient", about = Gradient, points = 2,
     formula = "Σ_j dk_j = 0",
     stays = "It follows from key-shift, and needs no oracle.")]
@@ -123,7 +123,8 @@ pub(super) fn gradient_of_keys_cancels(attention: &Attention, run: &Run) -> Verd
         let dk = widen(&backward(attention, case, dy)?.dk);
         let got = over_tokens(&dk, sizes.of_keys(), nkv);
         let tolerance = over_tokens(&tolerances(case, dy).dk, sizes.of_keys(), nkv);
-        let why = "one vector more in all keys changes nothing; the sum of what each dk may be off";
+        let why =
+            "adding one vector to all keys changes nothing; the sum of how far each dk may be off";
         let expected = vec![0.0; got.len()];
         within_f64("backward (dk)", &[b, nkv, hd], &got, &expected, |i| tolerance[i], why)
     })?;
@@ -235,7 +236,7 @@ fn shown(shape: [usize; 4], y: &[f32], dy: &[f32]) -> String {
     format!("y and dy {shape:?}\ny  = {}\ndy = {}", List(y), List(dy))
 }
 
-/// The gradients of a row's scores add up to 0, because its weights go on adding up to 1.
+/// The gradients of a row's scores add up to 0, because its weights always add up to 1.
 #[law("attention/softmax-gradient-sums-to-zero", see = "attention#softmax-gradient", about = Gradient, points = 2,
     formula = "Σ dx = 0, per row",
     stays = "It tells a gradient that forgets the sum, without an oracle.")]
@@ -243,7 +244,7 @@ pub(super) fn softmax_gradient_sums_to_zero(attention: &Attention, run: &Run) ->
     for shape in [[1, 1, 1, 3], [2, 2, 3, 5]] {
         let (n, (y, dy)) = (shape[3], rows(run, shape));
         let sums = |x: &[f64]| -> Vec<f64> { x.chunks(n).map(|row| row.iter().sum()).collect() };
-        let why = "weights that sum to 1 keep doing so. What each value may be off, and y's own roundings";
+        let why = "weights that sum to 1 keep doing so; how far each value may be off, and y's own roundings";
         let off = softmax_tolerance(n, &y, &dy);
         // The rounded weights sum to 1 up to n roundings.
         let size: Vec<f64> = dy.iter().map(|dy| f64::from(dy.abs()) * U).collect();
@@ -274,7 +275,7 @@ pub(super) fn softmax_gradient_of_certainty(attention: &Attention, _: &Run) -> V
     Ok(None)
 }
 
-/// One number added to all dy of a row changes nothing.
+/// Adding one number to all dy of a row changes nothing.
 #[law("attention/softmax-gradient-of-a-level", see = "attention#softmax-gradient", about = Gradient, points = 1,
     formula = "dx(y, dy + c) = dx(y, dy)",
     stays = "A law without an oracle: it compares the gradient with itself.")]
@@ -295,7 +296,7 @@ pub(super) fn softmax_gradient_of_a_level(attention: &Attention, run: &Run) -> V
     Ok(None)
 }
 
-/// On any rows, also such as do not sum to 1, dx is what plain f64 loops give.
+/// On any rows, even those that do not sum to 1, dx is what plain f64 loops give.
 #[law("attention/softmax-gradient-f64-loops", see = "attention#softmax-gradient", about = Gradient, points = 2,
     formula = "dx = y · (dy − Σ y·dy)", stays = NET)]
 pub(super) fn softmax_gradient_f64_loops(attention: &Attention, run: &Run) -> Verdict {

@@ -11,7 +11,7 @@ const TINY: f64 = f32::MIN_POSITIVE as f64;
 pub const WHY: &str = "scores: (hd + 4)·2⁻²⁴ of Σ|q·k|/√hd, twice in a weight; its exponential, and sums over t that may \
                        be rescaled at each key: (8·|score| + 9t + 17)·2⁻²⁴ of Σ weight·|v|";
 
-pub const BACK_WHY: &str = "what the weights are off, times the sizes of the terms that they meet, and one rounding for \
+pub const BACK_WHY: &str = "how far the weights may be off, times the sizes of the terms that they meet, and one rounding for \
                             each addition over keys, queries and the heads of a group";
 
 /// The tolerances of `y`, `dq`, `dk` and `dv`, in their shapes. `weights` stays empty.

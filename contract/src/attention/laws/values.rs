@@ -14,10 +14,10 @@ use crate::violation::*;
 
 // --- repeat ---------------------------------------------------------------------------------
 
-/// Repeated heads stand beside each other, 0, 0, 1, 1, and not in turns, 0, 1, 0, 1.
+/// The copies of a head are neighbours, 0, 0, 1, 1, and do not take turns, 0, 1, 0, 1.
 #[law("attention/repeat-neighbours", see = "attention#groups", about = Order, points = 2,
     formula = "repeat(x, n)[j] = x[j / n]",
-    stays = "The order that everybody must have, in numbers that are known by heart.")]
+    stays = "The order itself, in numbers that are known by heart.")]
 pub(super) fn repeat_neighbours(attention: &Attention, _: &Run) -> Verdict {
     // Two tokens of two heads, of two elements each.
     let x = [1.0, -1.0, 2.0, -2.0, 3.0, -3.0, 4.0, -4.0];
@@ -26,7 +26,7 @@ pub(super) fn repeat_neighbours(attention: &Attention, _: &Run) -> Verdict {
             heads.iter().flat_map(move |head| x[token * 4 + head * 2..][..2].to_vec())
         };
         let expected: Vec<f32> = token(0).chain(token(1)).collect();
-        let why = format!("heads {heads:?} of each token: copies stand side by side");
+        let why = format!("heads {heads:?} of each token: copies are neighbours");
         answer("repeat", || attention.repeat([1, 2, 2, 2], times, &x))
             .and_then(|got| same_values("repeat", &[1, 2, 2 * times, 2], &got, &expected, &why))
             .map_err(|violation| {
@@ -36,7 +36,7 @@ pub(super) fn repeat_neighbours(attention: &Attention, _: &Run) -> Verdict {
     Ok(None)
 }
 
-/// Heads of any number and size are repeated in that order.
+/// For any number and size of heads, the copies of a head are neighbours.
 #[law("attention/repeat-any-size", see = "attention#groups", about = Order, points = 1,
     formula = "repeat(x, n)[j] = x[j / n]", stays = NET)]
 pub(super) fn repeat_any_size(attention: &Attention, run: &Run) -> Verdict {
@@ -134,7 +134,7 @@ pub(super) fn mask_triangle(attention: &Attention, _: &Run) -> Verdict {
     Ok(None)
 }
 
-/// With p positions in the cache, the mask has p + s columns, and every row sees the first p + 1 at least.
+/// With p positions in the cache, the mask has p + s columns, and every row sees at least the first p + 1.
 #[law("attention/mask-with-cache", see = "attention#mask", about = Mask, points = 2,
     formula = "mask[t][j] = 1 where j ≤ p + t",
     stays = "The mask that is known by heart, where tokens came before.")]
@@ -163,7 +163,7 @@ pub(super) fn mask_tail(attention: &Attention, _: &Run) -> Verdict {
     Ok(None)
 }
 
-/// Any number of new tokens after any number in the cache has this mask.
+/// For any number of new tokens after any p in the cache, row t sees columns 0 to p + t.
 #[law("attention/mask-any-size", see = "attention#mask", about = Mask, points = 1,
     formula = "mask[t][j] = 1 where j ≤ p + t", stays = NET)]
 pub(super) fn mask_any_size(attention: &Attention, run: &Run) -> Verdict {
@@ -227,7 +227,7 @@ pub(super) fn first_token(attention: &Attention, _: &Run) -> Verdict {
     Ok(None)
 }
 
-/// A query of zeros gives all positions one score, and gets the mean of the values that it sees.
+/// A query of zeros gives all positions the same score, and gets the mean of the values that it sees.
 #[law("attention/equal-scores", see = "attention#definition", about = Statistics, points = 2,
     formula = "q = 0  ⇒  y = mean of v₀ .. v at p + t",
     stays = "It needs no exponential: the answer is a plain mean.")]
@@ -281,7 +281,7 @@ pub(super) fn score_scale(attention: &Attention, _: &Run) -> Verdict {
     Ok(None)
 }
 
-/// Other keys and values at a position change no row before it, not by a bit, and every row from it on.
+/// Changing the keys and values at a position changes no row before it, not by a bit, and every row from it on.
 #[law("attention/causal", see = "attention#mask", about = Mask, points = 3,
     formula = "k′, v′ differ at j  ⇒  y_t unchanged for p + t < j",
     stays = "A law without an oracle: it compares attention with itself, at each position.")]
@@ -304,10 +304,7 @@ pub(super) fn causal(attention: &Attention, _: &Run) -> Verdict {
             let unread = (before..y.len()).find(|i| again[*i] == y[*i]);
             holds("forward", unread.is_none(), || {
                 let row = unread.unwrap_or(0) / 12;
-                format!(
-                    "row {row} stands at position {} and does not read position {at}",
-                    t - s + row
-                )
+                format!("row {row} is at position {} and does not read position {at}", t - s + row)
             })
             .map_err(|violation| violation.on(&changed))?;
         }
@@ -315,7 +312,7 @@ pub(super) fn causal(attention: &Attention, _: &Run) -> Verdict {
     Ok(None)
 }
 
-/// A key that a row does not see has no part in it, whatever it holds, also NaN and infinities.
+/// A key that a row does not see has no part in it, whatever it holds, even NaN or infinity.
 #[law("attention/unseen-keys", see = "attention#mask", about = Mask, points = 2,
     formula = "k_j = NaN or ±∞  ⇒  y_t unchanged for p + t < j")]
 pub(super) fn unseen_keys(attention: &Attention, _: &Run) -> Verdict {
@@ -339,7 +336,7 @@ pub(super) fn unseen_keys(attention: &Attention, _: &Run) -> Verdict {
     Ok(None)
 }
 
-/// One vector added to all keys changes nothing: all scores of a query grow by one number.
+/// Adding one vector to all keys changes nothing: all scores of a query grow by the same number.
 #[law("attention/key-shift", see = "attention#softmax", about = Statistics, points = 2,
     formula = "y(q, k + c, v) = y(q, k, v)",
     stays = "What a softmax knows of its scores: their differences. It needs no oracle.")]
@@ -351,7 +348,7 @@ pub(super) fn key_shift(attention: &Attention, _: &Run) -> Verdict {
         let mut shifted = case.clone();
         shifted.k.iter_mut().enumerate().for_each(|(i, k)| *k += shift[i % 4]);
         let (near, far) = (tolerances(&case, &[]).y, tolerances(&shifted, &[]).y);
-        let why = "the same as before: one vector more in all keys adds one number to all scores of a query";
+        let why = "the same as before: one vector added to all keys adds one number to all scores of a query";
         let y = forward(attention, &shifted)?;
         let tolerance = |i: usize| near[i] + far[i];
         within("forward", &[1, 3, 4, 4], &y, &widen(&before), tolerance, why)
@@ -360,7 +357,7 @@ pub(super) fn key_shift(attention: &Attention, _: &Run) -> Verdict {
     Ok(None)
 }
 
-/// Scores of hundreds up to a million, of either sign, give numbers, because the largest is subtracted first.
+/// Scores from hundreds up to a million, of either sign, give finite results, because the largest is subtracted first.
 #[law("attention/large-scores", see = "attention#softmax", about = Precision, points = 2,
     formula = "softmax(x) = softmax(x − max x)")]
 pub(super) fn large_scores(attention: &Attention, _: &Run) -> Verdict {
@@ -379,7 +376,7 @@ pub(super) fn large_scores(attention: &Attention, _: &Run) -> Verdict {
     Ok(None)
 }
 
-/// Fewer queries than keys are the last ones: their rows are those of a call with all queries.
+/// If there are fewer queries than keys, they are the last ones: their rows are those of a call with all queries.
 #[law("attention/decode", see = "attention#mask", about = Mask, points = 3,
     formula = "y(q_last, k, v) = the last rows of y(q, k, v)",
     stays = "A law without an oracle: what a cache is for.")]
@@ -404,7 +401,7 @@ pub(super) fn decode(attention: &Attention, _: &Run) -> Verdict {
     Ok(None)
 }
 
-/// Keys and values may change places together: the last token's result stays.
+/// Keys and values may change places together without changing the last token's result.
 #[law("attention/past-is-a-bag", see = "attention#definition", about = Order, points = 1,
     formula = "y(q, P·k, P·v) = y(q, k, v), for a query that sees all",
     stays = "It says what attention does not know: the order of what it reads.")]
@@ -420,7 +417,7 @@ pub(super) fn past_is_a_bag(attention: &Attention, _: &Run) -> Verdict {
     Ok(None)
 }
 
-/// Grouped heads give what as many key heads as query heads give, if each is a copy of its group's.
+/// Grouped heads give the same as a call with one key head for each query head, each a copy of its group's.
 #[law("attention/groups-are-copies", see = "attention#groups", about = Order, points = 2,
     formula = "y(q, k, v) = y(q, repeat(k), repeat(v))",
     stays = "A law without an oracle: it compares grouped heads with heads of their own.")]
@@ -468,7 +465,7 @@ pub(super) fn heads_change_places(attention: &Attention, _: &Run) -> Verdict {
     Ok(None)
 }
 
-/// The weights of a row sum to 1: if all values are one number, the result is that number.
+/// The weights of a row sum to 1: if all values are the same number, the result is that number.
 #[law("attention/weights-sum-to-one", see = "attention#softmax", about = Statistics, points = 2,
     formula = "v = c  ⇒  y = c",
     stays = "It looks at the weights alone, without an oracle.")]
@@ -527,10 +524,7 @@ pub(super) fn forward_refuses(attention: &Attention, _: &Run) -> Verdict {
         (sizes([1, 2, 2], (4, 3), 2), "3 key heads for 4 query heads"),
         (sizes([1, 2, 2], (2, 4), 2), "more key heads than query heads"),
         (sizes([1, 2, 2], (4, 0), 2), "no key head at all"),
-        (
-            sizes([2, 3, 2], (2, 1), 2),
-            "more queries than keys: each query is a position of its own",
-        ),
+        (sizes([2, 3, 2], (2, 1), 2), "more queries than keys: each query is at its own position"),
     ] {
         let case = case_of(sizes, 9);
         refusal("forward", rule, || attention.forward(&case))

@@ -32,7 +32,7 @@ fn powers_of_half(exponents: &[f64]) -> Vec<f64> {
     exponents.iter().map(|exponent| (-exponent).exp2()).collect()
 }
 
-/// For 1, 2, 4, 8 and 16 heads the slopes are the powers of 2 that the paper has.
+/// For 1, 2, 4, 8 and 16 heads, the slopes are the powers of 2 that the paper gives.
 #[law("biases/slopes-of-powers", see = "biases#slopes", about = Frequencies, points = 2,
     formula = "slope of head t = 2⁻⁸ᵗᐟⁿ,  t = 1 … n",
     stays = "The numbers that can be done by hand.")]
@@ -45,7 +45,7 @@ pub(super) fn slopes_of_powers(biases: &Biases, _: &Run) -> Verdict {
     Ok(None)
 }
 
-/// For 6, 12 and 20 heads the slopes are those of the published code, in its order.
+/// For 6, 12 and 20 heads, the slopes are those of the published code, in its order.
 #[law("biases/slopes-published", see = "biases#slopes", about = Frequencies, points = 2,
     formula = "n = 6  ⇒  2⁻², 2⁻⁴, 2⁻⁶, 2⁻⁸, 2⁻¹, 2⁻³",
     stays = "Numbers that can be compared with a trained model's code.")]
@@ -122,7 +122,7 @@ fn of_zeros(shape: [usize; 4]) -> AlibiCase {
     AlibiCase { shape, q: vec![0.0; s * nh * hd], k: vec![0.0; t * nh * hd] }
 }
 
-/// If queries and keys are 0, each step back makes a weight smaller by the factor exp(−slope).
+/// If queries and keys are 0, each step back multiplies the weight by exp(−slope).
 #[law("biases/alibi-by-numbers", see = "biases#alibi", about = Statistics, points = 2,
     formula = "q = 0  ⇒  w(j) / w(j + 1) = exp(slope)")]
 pub(super) fn alibi_by_numbers(biases: &Biases, _: &Run) -> Verdict {
@@ -181,7 +181,7 @@ pub(in crate::biases) fn alibi_text(shape: [usize; 4], run: &Run) -> AlibiCase {
     AlibiCase { shape, q: values(s * nh * hd), k: values(t * nh * hd) }
 }
 
-/// The last queries alone, with all keys, get the weights that they get in the whole text.
+/// The last queries alone, with all keys, get the same weights as in the whole text.
 #[law("biases/alibi-decoding", see = "biases#alibi", about = Offset, points = 2,
     formula = "w(last s of t) = rows t − s … t − 1 of w(all)",
     stays = "A law without an oracle: a text in pieces is the same text.")]
@@ -201,8 +201,8 @@ pub(super) fn alibi_decoding(biases: &Biases, run: &Run) -> Verdict {
     Ok(None)
 }
 
-/// A key behind its query has the weight 0, exactly, whatever it holds, also NaN and infinity, and the weights of a query add
-/// up to 1.
+/// A key after its query has a weight of exactly 0, whatever it holds, even NaN or infinity, and the weights of a query
+/// add up to 1.
 #[law("biases/alibi-no-future", see = "biases#alibi", about = Mask, points = 1,
     formula = "n > m  ⇒  w = 0,  Σ w = 1")]
 pub(super) fn alibi_no_future(biases: &Biases, run: &Run) -> Verdict {

@@ -47,7 +47,7 @@ pub(in crate::biases) fn matches_dr(biases: &Biases, asked: &Asked<KerpleCase>) 
         .map_err(|violation| violation.on(asked))
 }
 
-/// At distance 0 nothing is taken away, exactly.
+/// At distance 0 the bias is exactly 0.
 #[law("biases/kerple-nothing-at-0", see = "biases#kerple", about = Statistics, points = 1,
     formula = "bias(0) = 0",
     stays = "The value that is known before anything is learned.")]
@@ -85,7 +85,7 @@ pub(super) fn kerple_falls(biases: &Biases, _: &Run) -> Verdict {
     Ok(None)
 }
 
-/// A logarithm with r₂ = 3 takes r₁ ln 4 away at distance 1; a power with exponent 1 is ALiBi.
+/// With r₂ = 3, the logarithm takes r₁ ln 4 away at distance 1, and a power with exponent 1 is ALiBi.
 #[law("biases/kerple-by-numbers", see = "biases#kerple", about = Statistics, points = 2,
     formula = "−r₁ ln(1 + 3·1) = −r₁ ln 4,  −r₁ j¹ = −r₁ j,  −r₁ j² at 3 = −9 r₁")]
 pub(super) fn kerple_by_numbers(biases: &Biases, _: &Run) -> Verdict {
@@ -104,7 +104,8 @@ pub(super) fn kerple_by_numbers(biases: &Biases, _: &Run) -> Verdict {
     Ok(None)
 }
 
-/// A number below 0.01 counts as 0.01. An exponent above 2 counts as 2, and the factor in a logarithm has no such bound.
+/// A learned number below 0.01 counts as 0.01, and an exponent above 2 counts as 2, while the factor in a logarithm has
+/// no such bound.
 #[law("biases/kerple-bounds", see = "biases#kerple", about = Range, points = 2,
     formula = "bias(r₁ = −1) = bias(r₁ = 0.01),  bias(j³) = bias(j²)",
     stays = "The bounds themselves, at the numbers that cross them.")]
@@ -151,7 +152,8 @@ fn balanced(run: &Run) -> Vec<Vec<f64>> {
     all
 }
 
-/// For numbers x that add up to 0, the bias makes a form that is never negative: it is the kernel of a distance.
+/// For numbers x that add up to 0, the quadratic form of the bias is never negative: the bias is a conditionally
+/// positive definite kernel.
 #[law("biases/kerple-positive-definite", see = "biases#kerple", about = Range, points = 2,
     formula = "Σ x = 0  ⇒  Σ x(m) x(n) bias(|m − n|) ≥ 0",
     stays = "What the bounds are there for. An exponent above 2 breaks it, and so does a bias that rises.")]
@@ -164,8 +166,10 @@ pub(super) fn kerple_positive_definite(biases: &Biases, run: &Run) -> Verdict {
             for x in balanced(run) {
                 let sum = form(&bias, &x)[0];
                 let may_be = form(&off, &x)[1];
-                holds("kerple", sum >= -may_be, || format!("for x = {x:?} the form is {sum}"))
-                    .map_err(|violation| violation.on(&case))?;
+                holds("kerple", sum >= -may_be, || {
+                    format!("for x = {x:?} the quadratic form is {sum}")
+                })
+                .map_err(|violation| violation.on(&case))?;
             }
         }
     }
@@ -189,7 +193,7 @@ fn kerple_backward(biases: &Biases, case: &KerpleCase, dy: &[f32]) -> Step<[Vec<
         .map_err(|violation| violation.on(case))
 }
 
-/// The gradients are the slopes that differences of the implementation's own biases show.
+/// The gradients are the slopes of the implementation's own biases, measured by finite differences.
 #[law("biases/kerple-gradient-differences", see = "biases#kerple", about = Gradient, points = 2,
     formula = "dr ≈ (8(L(r+δ) − L(r−δ)) − (L(r+2δ) − L(r−2δ))) / 12δ")]
 pub(super) fn kerple_gradient_differences(biases: &Biases, _: &Run) -> Verdict {

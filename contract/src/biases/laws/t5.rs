@@ -68,7 +68,8 @@ const EDGES_OF_BOTH: [(i64, usize); 14] = [
     (91, 15),
 ];
 
-/// With 32 buckets up to 128, distances change their bucket where T5 has it: 15 is in 15, 16 in 16, 112 in 30, 113 in 31.
+/// With 32 buckets for distances up to 128, each begins where T5's does: 15 is in bucket 15, 16 in 16, 112 in 30, 113
+/// in 31.
 #[law("biases/bucket-edges", see = "biases#buckets", about = Range, points = 2,
     formula = "bucket(15) = 15,  bucket(18) = 16,  bucket(19) = 17,  bucket(113) = bucket(128) = 31",
     stays = "The numbers by which a trained table is read.")]
@@ -121,7 +122,8 @@ pub(super) fn bucket_never_decreases(biases: &Biases, run: &Run) -> Verdict {
     Ok(None)
 }
 
-/// In both directions, a later key has the bucket of the earlier one at its distance, in the second half.
+/// With buckets for both directions, a later key has the bucket of the earlier one at its distance, moved to the second
+/// half.
 #[law("biases/bucket-halves", see = "biases#buckets", about = Mask, points = 2,
     formula = "bucket(+j) = bucket(−j) + buckets/2 for j > 0,  bucket(0) = 0",
     stays = "A law without an oracle: both directions have one rule.")]
@@ -140,7 +142,7 @@ pub(super) fn bucket_halves(biases: &Biases, _: &Run) -> Verdict {
     Ok(None)
 }
 
-/// In one direction, a later key counts as distance 0, and an earlier one has all the buckets.
+/// With buckets for one direction, a later key counts as distance 0, and earlier keys have all the buckets.
 #[law("biases/bucket-of-later-keys", see = "biases#buckets", about = Mask, points = 1,
     formula = "bucket(+j) = 0,  bucket(−j) = j for j < buckets/2",
     stays = "What tells one direction from two.")]
@@ -197,8 +199,8 @@ pub(in crate::biases) fn beside_edges() -> impl Iterator<Item = BucketCase> {
     (exact + 1..max_distance).step_by(37).filter(beside).take(100).map(case)
 }
 
-/// What is a whole number but for its last digits in f64 is that number, and what is only near one is not: a bucket begins
-/// where it should.
+/// A value that is whole except for its last digits in f64 counts as whole, and one that is only near a whole number
+/// does not: each bucket begins where it should.
 #[law("biases/bucket-last-digit", see = "biases#buckets", about = Precision, points = 2,
     formula = "j = e·rᵇ, longest = e·rᵃ  ⇒  bucket(j) = e + (n − e)·b/a, if that is a whole number")]
 pub(super) fn bucket_last_digit(biases: &Biases, _: &Run) -> Verdict {
@@ -213,7 +215,7 @@ pub(super) fn bucket_last_digit(biases: &Biases, _: &Run) -> Verdict {
     Ok(None)
 }
 
-/// For any sizes and any distance, the bucket is that of the rule.
+/// For any sizes and any distance, the bucket is the one that the rule gives.
 #[law("biases/bucket-any", see = "biases#buckets", about = Range, points = 3,
     formula = "bucket(j) = e + ⌊(n − e) · ln(j/e) / ln(longest/e)⌋,  e = ⌊n/2⌋,  at most n − 1", stays = NET)]
 pub(super) fn bucket_any(biases: &Biases, run: &Run) -> Verdict {
@@ -235,7 +237,7 @@ fn t5_backward(biases: &Biases, case: &T5Case, dy: &[f32]) -> Step<Vec<f32>> {
         .map_err(|violation| violation.on(case))
 }
 
-const T5_WHY: &str = "the number of the table, as it is";
+const T5_WHY: &str = "the number of the table, unchanged";
 
 pub(in crate::biases) fn matches_t5(biases: &Biases, asked: &Asked<T5Case>) -> Step {
     let Asked { manner, case, .. } = asked;
@@ -264,7 +266,7 @@ pub(super) fn rising(shape: [usize; 2], bidirectional: bool) -> T5Case {
     T5Case { shape, num_heads: 2, bidirectional, num_buckets: 32, max_distance: 128, table }
 }
 
-/// The bias is the learned number of the bucket and the head, as it is.
+/// The bias is the learned number for its bucket and head, unchanged.
 #[law("biases/t5-reads-its-bucket", see = "biases#t5", about = Lookup, points = 1,
     formula = "bias(head, m, n) = table[bucket(n − m)][head]",
     stays = "The plainest question to a table.")]
@@ -284,7 +286,7 @@ pub(super) fn t5_reads_its_bucket(biases: &Biases, _: &Run) -> Verdict {
     Ok(None)
 }
 
-/// Two pairs at the same distance get the same bias, to the bit.
+/// Two pairs at the same distance get the same bias, bit for bit.
 #[law("biases/t5-relative", see = "biases#t5", about = Offset, points = 1,
     formula = "bias(m + 1, n + 1) = bias(m, n)",
     stays = "The property that gives relative positions their name. A learned table of positions breaks it.")]
@@ -304,7 +306,7 @@ pub(super) fn t5_relative(biases: &Biases, _: &Run) -> Verdict {
     Ok(None)
 }
 
-/// If the table rises with the bucket, so does the bias with the distance: nothing promises that it falls.
+/// If the table rises with the bucket, the bias rises with the distance: nothing forces it to fall.
 #[law("biases/t5-need-not-fall", see = "biases#t5", about = Lookup, points = 1,
     formula = "table rises  ⇒  bias(8) > bias(4) > bias(0)",
     stays = "The law of ALiBi and KERPLE that T5 does not keep, turned around.")]
@@ -320,7 +322,7 @@ pub(super) fn t5_need_not_fall(biases: &Biases, _: &Run) -> Verdict {
     Ok(None)
 }
 
-/// The last queries alone, with all keys, get the biases that they get in the whole text.
+/// The last queries alone, with all keys, get the same biases as in the whole text.
 #[law("biases/t5-decoding", see = "biases#t5", about = Offset, points = 2,
     formula = "bias(last s of t) = rows t − s … t − 1 of bias(all)",
     stays = "A law without an oracle: a text in pieces is the same text.")]
@@ -344,7 +346,7 @@ pub(super) fn t5_decoding(biases: &Biases, _: &Run) -> Verdict {
     Ok(None)
 }
 
-/// On any input, T5's bias is what plain loops read, to the bit.
+/// On any input, T5's bias is what plain loops read from the table, bit for bit.
 #[law("biases/t5-any", see = "biases#t5", about = Lookup, points = 2,
     formula = "bias = table[bucket(n − m)]", stays = NET)]
 pub(super) fn t5_any(biases: &Biases, run: &Run) -> Verdict {
@@ -354,7 +356,7 @@ pub(super) fn t5_any(biases: &Biases, run: &Run) -> Verdict {
 /// A gradient of ones counts how many pairs are in each bucket.
 #[law("biases/t5-gradient-counts", see = "biases#t5-gradient", about = Gradient, points = 2,
     formula = "dy = 1  ⇒  dtable[bucket] = number of pairs in it",
-    stays = "The gradient by hand: who counts right adds up right.")]
+    stays = "The gradient by hand: code that counts right adds up right.")]
 pub(super) fn t5_gradient_counts(biases: &Biases, _: &Run) -> Verdict {
     let case = rising([20, 20], false);
     // Later keys are at distance 0; then 20 - j pairs at distance j; 16, 17 and 18 share a bucket.
@@ -370,7 +372,8 @@ pub(super) fn t5_gradient_counts(biases: &Biases, _: &Run) -> Verdict {
     Ok(None)
 }
 
-/// The gradient is what the implementation's own biases change by, if one number of the table grows by 1.
+/// The gradient is exactly what Σ dy · bias changes by, with the implementation's own biases, if one number of the
+/// table grows by 1.
 #[law("biases/t5-gradient-differences", see = "biases#t5-gradient", about = Gradient, points = 2,
     formula = "dtable[e] = Σ dy · (bias(table + 1 at e) − bias(table)), exactly",
     stays = "A law without an oracle: the bias is linear in its table, so differences are exact.")]
@@ -423,7 +426,7 @@ pub(in crate::biases) fn large_among_ones() -> (T5Case, Vec<f32>) {
     (case, dy)
 }
 
-/// The sums are made in f64: between a large number and its opposite, nothing is lost.
+/// The sums are computed in f64, so that nothing is lost between a large number and its opposite.
 #[law("biases/t5-gradient-in-f64", see = "biases#t5-gradient", about = Precision, points = 1,
     formula = "dy = …, 1, 2²⁸, 1, …, 1, −2²⁸, 1, …  ⇒  dtable = number of ones")]
 pub(super) fn t5_gradient_in_f64(biases: &Biases, _: &Run) -> Verdict {

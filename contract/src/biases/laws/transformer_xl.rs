@@ -81,7 +81,8 @@ pub(super) fn xl_content_alone(biases: &Biases, run: &Run) -> Verdict {
     Ok(None)
 }
 
-/// If q and u are 0, the keys do not matter: neighbours' weights have one ratio wherever the query stands.
+/// If q and u are 0, the keys do not matter: at a given distance, neighbours' weights have one ratio wherever the query
+/// is.
 #[law("biases/xl-place-alone", see = "biases#transformer-xl", about = Wiring, points = 2,
     formula = "q = u = 0  ⇒  w(m, n) / w(m, n − 1) = w(m + 1, n + 1) / w(m + 1, n)")]
 pub(super) fn xl_place_alone(biases: &Biases, run: &Run) -> Verdict {
@@ -94,7 +95,7 @@ pub(super) fn xl_place_alone(biases: &Biases, run: &Run) -> Verdict {
         |m: usize, n: usize| off[m * 5 + n] / w[m * 5 + n] + off[m * 5 + n - 1] / w[m * 5 + n - 1];
     let same = |[m, n]: [usize; 2], [k, l]: [usize; 2]| {
         let may_be = 2.0 * ratio(m, n) * (relative(m, n) + relative(k, l));
-        let why = "what the four weights may be off";
+        let why = "how far the four weights may be off";
         within_f64("transformer_xl", &[1], &[ratio(k, l)], &[ratio(m, n)], |_| may_be, why)
             .map_err(|violation| violation.on(&case))
     };
@@ -122,7 +123,7 @@ pub(super) fn xl_place_alone(biases: &Biases, run: &Run) -> Verdict {
     Ok(None)
 }
 
-/// The last queries alone, with all keys, get the weights that they get in the whole text.
+/// The last queries alone, with all keys, get the same weights as in the whole text.
 #[law("biases/xl-decoding", see = "biases#transformer-xl", about = Offset, points = 2,
     formula = "w(last s of t) = rows t − s … t − 1 of w(all)",
     stays = "A law without an oracle: a text in pieces is the same text.")]
@@ -142,8 +143,8 @@ pub(super) fn xl_decoding(biases: &Biases, run: &Run) -> Verdict {
     Ok(None)
 }
 
-/// A key behind its query has the weight 0, exactly, whatever it holds, also NaN and infinity, and the weights of a query add
-/// up to 1.
+/// A key after its query has a weight of exactly 0, whatever it holds, even NaN or infinity, and the weights of a query
+/// add up to 1.
 #[law("biases/xl-no-future", see = "biases#transformer-xl", about = Mask, points = 1,
     formula = "n > m  ⇒  w = 0,  Σ w = 1",
     stays = "A law without an oracle: what the shift leaves behind must be hidden.")]
@@ -164,7 +165,7 @@ pub(super) fn xl_no_future(biases: &Biases, run: &Run) -> Verdict {
     Ok(None)
 }
 
-/// On any input, shifted or not, the weights are those of the direct sum.
+/// On any input, the weights are those of the direct sum, whether rows are shifted or not.
 #[law("biases/xl-any", see = "biases#transformer-xl", about = Offset, points = 3,
     formula = "w = softmax(((q + u)·k + (q + v)·WᵣRⱼ) / √hd),  j = m − n", stays = NET)]
 pub(super) fn xl_any(biases: &Biases, run: &Run) -> Verdict {

@@ -109,7 +109,7 @@ fn same(case: &FrequenciesCase, got: &Frequencies, expected: &Frequencies, why: 
 
 // --- position interpolation -----------------------------------------------------------------
 
-/// Under interpolation, position m·k turns as position m does without it.
+/// With interpolation, position m·k turns as far as position m does without it.
 #[law("frequencies/interpolation-at-a-multiple", see = "frequencies#interpolation", about = Frequencies, points = 2,
     formula = "k·θ'ᵢ = θᵢ")]
 pub(super) fn interpolation_at_a_multiple(rope: &Any, run: &Run) -> Verdict {
@@ -144,7 +144,7 @@ pub(super) fn interpolation_any(rope: &Any, run: &Run) -> Verdict {
     judge_graded_cases(rope, run, "frequencies (interpolated)")
 }
 
-/// Where a part of a head turns, its frequencies are those of a head of that size.
+/// If only a part of a head turns, its frequencies are those of a head of that size.
 #[law("frequencies/part-as-a-small-head", see = "frequencies#definition", about = Frequencies, points = 1,
     formula = "θᵢ(d of hd) = θᵢ(d of d)")]
 pub(super) fn part_as_a_small_head(rope: &Any, _: &Run) -> Verdict {
@@ -166,7 +166,7 @@ pub(super) fn part_as_a_small_head(rope: &Any, _: &Run) -> Verdict {
 /// NTK leaves the fastest plane as it is, and slows the slowest by the factor.
 #[law("frequencies/ntk-ends", see = "frequencies#ntk", about = Frequencies, points = 2,
     formula = "θ'₀ = 1,  θ'ₙ = θₙ / k,  n = d/2 − 1",
-    stays = "Dynamic NTK has the same power and shows the same bugs. Who writes NTK alone is told here.")]
+    stays = "Dynamic NTK has the same power and shows the same bugs. This law is for code that has NTK alone.")]
 pub(super) fn ntk_ends(rope: &Any, run: &Run) -> Verdict {
     run.forall(settings().prop_map(Sized), |&Sized((d, base, factor))| {
         let case = call(Stretch::Ntk { factor }, d, base, 8);
@@ -182,7 +182,7 @@ pub(super) fn ntk_ends(rope: &Any, run: &Run) -> Verdict {
     Ok(None)
 }
 
-/// After NTK, each plane is slower than the one before by the same quotient.
+/// With NTK, each plane is slower than the one before by the same quotient.
 #[law("frequencies/ntk-is-one-base", see = "frequencies#ntk", about = Frequencies, points = 1,
     formula = "θ'ᵢ₊₁ / θ'ᵢ = const")]
 pub(super) fn ntk_is_one_base(rope: &Any, run: &Run) -> Verdict {
@@ -211,10 +211,10 @@ pub(super) fn ntk_any(rope: &Any, run: &Run) -> Verdict {
 
 // --- dynamic NTK ----------------------------------------------------------------------------
 
-/// Dynamic NTK leaves calls up to the trained length as they are.
+/// Dynamic NTK changes no frequency of calls up to the trained length.
 #[law("frequencies/dynamic-short-is-plain", see = "frequencies#dynamic", about = Frequencies, points = 2,
     formula = "L ≤ ms  ⇒  θ' = θ",
-    stays = "It asks short calls alone. After a longer one, another law asks the same.")]
+    stays = "It asks only short calls. After a longer one, another law asks the same.")]
 pub(super) fn dynamic_short_is_plain(rope: &Any, _: &Run) -> Verdict {
     for (factor, ms) in [(2.0, 16), (8.0, 100), (1.0, 64)] {
         for length in [1, ms / 2, ms - 1, ms] {
@@ -232,7 +232,7 @@ pub(super) fn dynamic_short_is_plain(rope: &Any, _: &Run) -> Verdict {
     Ok(None)
 }
 
-/// Past the trained length, each position more slows the slowest plane by the same amount.
+/// Past the trained length, each further position slows the slowest plane by the same amount.
 #[law("frequencies/dynamic-slowest-plane", see = "frequencies#dynamic", about = Frequencies, points = 2,
     formula = "L > ms  ⇒  θₙ / θ'ₙ = 1 + f·(L − ms)/ms")]
 pub(super) fn dynamic_slowest_plane(rope: &Any, run: &Run) -> Verdict {
@@ -268,7 +268,7 @@ pub(super) fn dynamic_forgets(rope: &Any, _: &Run) -> Verdict {
     Ok(None)
 }
 
-/// The length is that of the text, from position 0 to the end of the call.
+/// The length that counts is that of the text, from position 0 to the end of the call.
 #[law("frequencies/length-from-the-start", see = "frequencies#dynamic", about = Offset, points = 2,
     formula = "θ'(offset a, n rows) = θ'(offset 0, a + n rows)")]
 pub(super) fn length_from_the_start(rope: &Any, _: &Run) -> Verdict {
@@ -318,7 +318,7 @@ pub(super) fn longrope_list_by_length(rope: &Any, _: &Run) -> Verdict {
     Ok(None)
 }
 
-/// LongRoPE takes its divisors as they are, also below 1 and above k.
+/// LongRoPE takes its divisors as they are, even below 1 or above k.
 #[law("frequencies/longrope-any-divisor", see = "frequencies#longrope", about = Frequencies, points = 1,
     formula = "shortᵢ = ½  ⇒  θ'ᵢ = 2·θᵢ")]
 pub(super) fn longrope_any_divisor(rope: &Any, _: &Run) -> Verdict {
@@ -380,7 +380,7 @@ fn plane_that_turns(turns: f64, d: usize, base: f64, ms: usize) -> f64 {
     d as f64 / 2.0 * (ms as f64 / TAU / turns).ln() / base.ln()
 }
 
-/// YaRN leaves planes that turn often over the trained length, and interpolates those that do not turn once.
+/// YaRN leaves planes that turn often over the trained length unchanged, and interpolates those that do not turn once.
 #[law("frequencies/yarn-ends", see = "frequencies#yarn", about = Frequencies, points = 2,
     formula = "turns > 32  ⇒  θ' = θ;  turns < 1  ⇒  θ' = θ / k",
     stays = "It counts turns and knows no planes, so it can be checked by hand.")]
@@ -438,21 +438,21 @@ fn ramp(rope: &Any, truncate: bool) -> Verdict {
     Ok(None)
 }
 
-/// Between, YaRN's ramp falls by equal steps from plane to plane, and its ends are whole planes.
+/// In between, YaRN's ramp falls by equal steps from plane to plane, and its ends are whole planes.
 #[law("frequencies/yarn-ramp", see = "frequencies#yarn", about = Frequencies, points = 2,
     formula = "keptᵢ − keptᵢ₊₁ = 1/(last − first),  first = ⌊…⌋,  last = ⌈…⌉")]
 pub(super) fn yarn_ramp(rope: &Any, _: &Run) -> Verdict {
     ramp(rope, true)
 }
 
-/// With truncate = false the ends of the ramp are not rounded.
+/// With truncate = false, the ends of the ramp are not rounded.
 #[law("frequencies/yarn-not-rounded", see = "frequencies#yarn", about = Frequencies, points = 1,
     formula = "keptᵢ = 1 − (i − first)/(last − first),  first and last not whole")]
 pub(super) fn yarn_not_rounded(rope: &Any, _: &Run) -> Verdict {
     ramp(rope, false)
 }
 
-/// YaRN scales queries and keys by what grows with the logarithm of the factor.
+/// YaRN scales queries and keys by a number that grows with the logarithm of the factor.
 #[law("frequencies/yarn-scale", see = "frequencies#yarn", about = Frequencies, points = 2,
     formula = "scale = 0.1·ln k + 1")]
 pub(super) fn yarn_scale(rope: &Any, _: &Run) -> Verdict {
@@ -464,10 +464,10 @@ pub(super) fn yarn_scale(rope: &Any, _: &Run) -> Verdict {
     Ok(None)
 }
 
-/// Each plane lies between interpolation and its own frequency, and is slower than the one before.
+/// Each plane's frequency lies between its interpolated and its plain one, and below that of the plane before.
 #[law("frequencies/yarn-between", see = "frequencies#yarn", about = Frequencies, points = 1,
     formula = "θᵢ / k ≤ θ'ᵢ ≤ θᵢ,  θ'ᵢ₊₁ < θ'ᵢ",
-    stays = "It needs no formula of the ramp: whoever writes another ramp keeps it too.")]
+    stays = "It needs no formula of the ramp: any other ramp keeps it too.")]
 pub(super) fn yarn_between(rope: &Any, _: &Run) -> Verdict {
     for (d, base, ms) in YARN {
         let factor = 8.0;
@@ -504,7 +504,8 @@ pub(super) fn yarn_any(rope: &Any, run: &Run) -> Verdict {
 const LLAMA3: [(usize, f64, usize); 3] =
     [(128, 500_000.0, 8192), (32, 10_000.0, 1024), (8, 100.0, 64)];
 
-/// Llama 3's rule leaves planes that turn often over the trained length, and interpolates those that turn seldom.
+/// Llama 3's rule leaves planes that turn often over the trained length unchanged, and interpolates those that rarely
+/// turn.
 #[law("frequencies/llama3-three-bands", see = "frequencies#llama3", about = Frequencies, points = 2,
     formula = "turns > high  ⇒  θ' = θ;  turns < low  ⇒  θ' = θ / k")]
 pub(super) fn llama3_three_bands(rope: &Any, _: &Run) -> Verdict {
@@ -557,7 +558,7 @@ pub(super) fn llama3_a_quarter(rope: &Any, _: &Run) -> Verdict {
 /// Where a band ends, the next one begins with the same frequency.
 #[law("frequencies/llama3-no-jump", see = "frequencies#llama3", about = Frequencies, points = 1,
     formula = "turns → low  ⇒  θ' → θ/k;  turns → high  ⇒  θ' → θ",
-    stays = "It knows no formula of the ramp: whoever writes another one without a jump keeps it.")]
+    stays = "It knows no formula of the ramp: any other one without a jump keeps it.")]
 pub(super) fn llama3_no_jump(rope: &Any, _: &Run) -> Verdict {
     // A thousandth of the way inside an end, and outside it.
     for (i, step) in [(0, 1e-3), (3, -1e-3), (7, 1e-3)] {
@@ -577,10 +578,10 @@ pub(super) fn llama3_no_jump(rope: &Any, _: &Run) -> Verdict {
     Ok(None)
 }
 
-/// Only how often a plane turns counts: twice the trained length with twice the limits is the same.
+/// Only the number of turns counts: multiplying the trained length and both limits by the same number changes nothing.
 #[law("frequencies/llama3-turns-alone", see = "frequencies#llama3", about = Frequencies, points = 1,
     formula = "θ'(2ms, 2low, 2high) = θ'(ms, low, high)",
-    stays = "A law without an oracle: whoever fixes a length or a limit breaks it.")]
+    stays = "A law without an oracle: a fixed length or limit breaks it.")]
 pub(super) fn llama3_turns_alone(rope: &Any, _: &Run) -> Verdict {
     for (d, base, ms) in LLAMA3 {
         let case = |times: usize| {
@@ -591,7 +592,7 @@ pub(super) fn llama3_turns_alone(rope: &Any, _: &Run) -> Verdict {
         for times in [2, 16] {
             let case = case(times);
             let got = ask(rope, &case)?.frequencies;
-            expect(&case, &got, &once, 2.0, "with shorter texts and smaller limits it is this")?;
+            expect(&case, &got, &once, 2.0, "what shorter texts with smaller limits have")?;
         }
     }
     Ok(None)

@@ -153,7 +153,7 @@ pub(in crate::frequencies) fn matches_dtheta(rope: &Any, asked: &Asked) -> Step 
 
 // --- forward --------------------------------------------------------------------------------
 
-/// At position 1, a 1 in the first element becomes cosine and sine of the first frequency, times the scale.
+/// At position 1, a 1 in the first element becomes the cosine and the sine of the first frequency, times the scale.
 #[law("frequencies/turn-first-step", see = "frequencies#turning", about = Rotation, points = 2,
     formula = "e₀  ↦  scale·(cos θ₀·e₀ + sin θ₀·eₕ), h = d/2",
     stays = "By numbers: it tells which way a plane turns, and which two elements it has.")]
@@ -174,7 +174,7 @@ fn behind(case: &StretchedRopeCase, values: &[f32]) -> Vec<f32> {
     values.chunks(hd).flat_map(|head| &head[2 * planes..]).copied().collect()
 }
 
-/// What stands behind the part that turns stays, bit for bit.
+/// The elements after the part that turns stay as they are, bit for bit.
 #[law("frequencies/rest-of-a-head-stays", see = "frequencies#turning", about = Rotation, points = 2,
     formula = "j ≥ d  ⇒  yⱼ = xⱼ",
     stays = "It is exact: what stays may not even be rounded.")]
@@ -185,7 +185,7 @@ pub(super) fn rest_of_a_head_stays(rope: &Any, _: &Run) -> Verdict {
         let [b, s, nh, hd] = case.shape;
         let (got, expected) = (behind(&case, &forward(rope, &case)?), behind(&case, &case.x));
         let shape = [b, s, nh, hd - 2 * planes];
-        same_values("forward", &shape, &got, &expected, "x behind the part that turns")
+        same_values("forward", &shape, &got, &expected, "x after the part that turns")
             .map_err(|violation| violation.on(&case))?;
     }
     Ok(None)
@@ -341,7 +341,7 @@ fn angles_far_out(
 
 // --- backward -------------------------------------------------------------------------------
 
-/// The way back is the transpose of the way there.
+/// The backward pass is the transpose of the forward pass.
 #[law("frequencies/gradient-turns-back", see = "frequencies#gradient", about = Gradient, points = 2,
     formula = "Σ dy·y = Σ dx·x")]
 pub(super) fn gradient_turns_back(rope: &Any, run: &Run) -> Verdict {
@@ -360,7 +360,7 @@ pub(super) fn gradient_turns_back(rope: &Any, run: &Run) -> Verdict {
     Ok(None)
 }
 
-/// The gradient of a frequency has the position in it, and the turned pair.
+/// The gradient of a frequency is the position times the cross product of the turned pair and dy.
 #[law("frequencies/theta-by-hand", see = "frequencies#gradient", about = Gradient, points = 2,
     formula = "dθ = m·(dy₁·y₀ − dy₀·y₁)",
     stays = "It can be checked by hand.")]
@@ -410,7 +410,7 @@ pub(super) fn theta_adds_up(rope: &Any, run: &Run) -> Verdict {
     Ok(None)
 }
 
-/// The gradient of a frequency is what a small change of it does to the loss.
+/// The gradient of a frequency is what a small change of that frequency does to the loss.
 #[law("frequencies/theta-differences", see = "frequencies#gradient", about = Gradient, points = 2,
     formula = "dθ ≈ (L(θ + ε) − L(θ − ε)) / 2ε",
     stays = "It knows no formula of the gradient: only the values of the loops.")]

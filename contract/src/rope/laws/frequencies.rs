@@ -96,16 +96,17 @@ fn expect_frequencies(rope: &Rope, asked: Scale, expected: &[f64]) -> Step {
         .map_err(|violation| violation.on(asked))
 }
 
-/// Plane 0 is the fastest, 1 radian per position whatever the base and the ratio, and each plane is slower than the one before.
+/// Plane 0 is the fastest, at 1 radian per position whatever the base and the ratio, and each plane is slower than the
+/// one before.
 #[law("rope/fastest-plane-first", see = "rope#frequencies", about = Frequencies, points = 2,
     formula = "θ₀ = 1,  θ_{i+1} < θ_i",
-    stays = "It says which end is which, what many tutorials have wrong.")]
+    stays = "It says which end is which, which many tutorials get wrong.")]
 pub(super) fn fastest_plane_first(rope: &Rope, _: &Run) -> Verdict {
     for asked in [scale(4, 10_000.0, 1.0), scale(8, 500.0, 4.0), scale(64, 500_000.0, 2.5)] {
         let theta = frequencies(rope, asked)?;
         let near = (theta[0] - 1.0).abs() <= 2.0 * U;
         holds("frequencies", near, || {
-            format!("θ_0 should be 1, whatever base and ratio. It is {}", theta[0])
+            format!("θ_0 should be 1 for any base and ratio. It is {}", theta[0])
         })
         .map_err(|violation| violation.on(asked))?;
         let rising = (1..theta.len()).find(|&i| theta[i] >= theta[i - 1]);
@@ -118,7 +119,8 @@ pub(super) fn fastest_plane_first(rope: &Rope, _: &Run) -> Verdict {
     Ok(None)
 }
 
-/// Without NTK, ratio 1, the frequencies go from 1 down towards 1/base in equal quotients: 1, 0.1, 0.01, 0.001 for d = 8.
+/// Without NTK, at ratio 1, the frequencies fall from 1 towards 1/base by equal quotients: 1, 0.1, 0.01, 0.001 for d =
+/// 8 and base 10,000.
 #[law("rope/plain-frequencies", see = "rope#frequencies", about = Frequencies, points = 2,
     formula = "k = 1  ⇒  θ_i = base^(−2i/d)",
     stays = "Numbers that are known by heart, without NTK in the way.")]
@@ -159,7 +161,7 @@ pub(super) fn ntk_slows_last_plane(rope: &Rope, _: &Run) -> Verdict {
     Ok(None)
 }
 
-/// From plane to plane the frequency falls by one constant quotient, with NTK too.
+/// From plane to plane the frequency falls by one constant quotient, even with NTK.
 #[law("rope/ntk-constant-quotient", see = "longer#ntk", about = Frequencies, points = 2,
     formula = "θ_{i+1} / θ_i = 1/(c·β),  β = base^(2/d),  c = k^(2/(d−2))",
     stays = "The other half of NTK: the end points alone do not fix the planes between.")]
@@ -179,7 +181,7 @@ pub(super) fn ntk_constant_quotient(rope: &Rope, run: &Run) -> Verdict {
     Ok(None)
 }
 
-/// Ratio k₁ and then k₂ is ratio k₁·k₂: NTK is nothing but another base.
+/// Ratio k₁ and then k₂ is ratio k₁·k₂, because NTK is nothing but another base.
 #[law("rope/ntk-composes", see = "longer#ntk", about = Frequencies, points = 1,
     formula = "θ(base, k₁·k₂) = θ(base·k₁^(d/(d−2)), k₂)",
     stays = "A law without an oracle: it holds for every right NTK, whatever its numbers.")]
@@ -233,7 +235,7 @@ pub(in crate::rope) fn no_frequencies(rope: &Rope, d: usize, base: f64, ratio: f
         .map_err(|violation| violation.on(scale(d, base, ratio)))
 }
 
-/// Head sizes that are odd or below 4, bases of 1 or less and ratios below 1 are refused.
+/// Head sizes that are odd or below 4, bases of 1 or less, ratios below 1, NaN and an infinite base are refused.
 #[law("rope/frequencies-refuse", see = "rope#frequencies", about = Refusal, points = 1,
     formula = "d odd, d < 4, base ≤ 1 or k < 1  ⇒  no result")]
 pub(super) fn frequencies_refuse(rope: &Rope, _: &Run) -> Verdict {
@@ -346,7 +348,7 @@ pub(super) fn tables_position_one(rope: &Rope, _: &Run) -> Verdict {
     Ok(None)
 }
 
-/// Both halves of a row are equal, bit for bit: plane i stands in columns i and i + d/2.
+/// Both halves of a row are equal, bit for bit: plane i is in columns i and i + d/2.
 #[law("rope/tables-equal-halves", see = "rope#layouts", about = Order, points = 2,
     formula = "C[t, i] = C[t, i + d/2],  S[t, i] = S[t, i + d/2]",
     stays = "A wrong layout shows here by name; elsewhere it is just a wrong number.")]
@@ -366,7 +368,7 @@ pub(super) fn tables_equal_halves(rope: &Rope, run: &Run) -> Verdict {
     Ok(None)
 }
 
-/// Each cosine and its sine lie on the circle.
+/// Each cosine and its sine are a point on the unit circle.
 #[law("rope/tables-on-circle", see = "rope#tables", about = Rotation, points = 1,
     formula = "C² + S² = 1, within 4·2⁻²⁴",
     stays = "A law without an oracle: it tells a wrong size from a wrong angle.")]
@@ -385,7 +387,7 @@ pub(super) fn tables_on_circle(rope: &Rope, run: &Run) -> Verdict {
 /// Row t is for position start + t, and there are as many rows as positions.
 #[law("rope/tables-rows", see = "rope#tables", about = Offset, points = 1,
     formula = "tables(a..b)[t] = tables(0..b)[a + t]",
-    stays = "It looks at the rows alone, whatever stands in them.")]
+    stays = "It looks only at the rows, whatever they hold.")]
 pub(super) fn tables_rows(rope: &Rope, _: &Run) -> Verdict {
     for asked in small() {
         let d = asked.scale.head_dim;
@@ -409,7 +411,8 @@ pub(super) fn tables_rows(rope: &Rope, _: &Run) -> Verdict {
 /// What `f64` angles give at any position: half an ulp of 1, twice for safety.
 const F64_ANGLES: f64 = 2.0 * U;
 
-/// Angles are exact enough at position 4095, at 20,010 and at a million. Positions and frequencies in half precision are not.
+/// Angles stay within the tolerance at positions 4095, 20,010 and a million, unlike those from positions or frequencies
+/// in half precision.
 #[law("rope/tables-precision", see = "rope#precision", about = Precision, points = 2,
     formula = "|C − cos(n·θ)| ≤ n·2⁻²³ + 4·2⁻²⁴;  angles in f64 give 2⁻²⁴ at every n")]
 pub(super) fn tables_precision(rope: &Rope, _: &Run) -> Verdict {

@@ -140,8 +140,8 @@ fn long(run: &Run) -> Vec<Plan> {
     plans
 }
 
-/// With position_ids each token is turned by its own position, as a text alone is: packed, padded at its start, in any order,
-/// in each row of the batch.
+/// With position_ids, each token is turned by its own position, as if its text were alone: packed, padded at its start,
+/// in any order, in each row of the batch.
 #[law("rope/each-token-its-position", see = "longer#position-ids", about = Offset, points = 2,
     formula = "y[b, t] = R_{p[b, t]}·x[b, t]")]
 pub(super) fn each_token_its_position(rope: &Rope, run: &Run) -> Verdict {
@@ -153,8 +153,8 @@ pub(super) fn each_token_its_position(rope: &Rope, run: &Run) -> Verdict {
     Ok(None)
 }
 
-/// With position_ids a text past the cache gets the frequencies of its own length, and a shorter one beside it keeps those that
-/// it has alone.
+/// With position_ids, a text past the cache gets the frequencies of its own length, and a shorter one beside it keeps
+/// those that it has alone.
 #[law("rope/each-text-its-length", see = "longer#position-ids", about = Frequencies, points = 1,
     formula = "p[b, t..] = 0, 1, …, L − 1  ⇒  k' = 2·⌈L / (2·ms)⌉ if L > es, else k")]
 pub(super) fn each_text_its_length(rope: &Rope, run: &Run) -> Verdict {
@@ -174,7 +174,7 @@ pub(super) fn position_ids_turn_back(rope: &Rope, run: &Run) -> Verdict {
     Ok(None)
 }
 
-/// Position_ids that are not one for each token are refused, and nothing changes.
+/// A call whose position_ids are not one for each token is refused, and changes nothing.
 #[law("rope/one-id-for-each-token", see = "longer#position-ids", about = Refusal, points = 1,
     formula = "shape(p) ≠ [b, s]  ⇒  no result")]
 pub(super) fn one_id_for_each_token(rope: &Rope, _: &Run) -> Verdict {

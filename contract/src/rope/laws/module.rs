@@ -50,7 +50,7 @@ pub(super) fn long_ratio_edges(rope: &Rope, _: &Run) -> Verdict {
     Ok(None)
 }
 
-/// For any length and training length, also the largest, the ratio is the one of the definition.
+/// For any length and training length, even the largest, the ratio is the one that the definition gives.
 #[law("rope/ratio-any-length", see = "longer#long-calls", about = Frequencies, points = 1,
     formula = "k' = 2·⌈L / (2·ms)⌉,  L to 2⁶⁴ − 1", stays = NET)]
 pub(super) fn ratio_any_length(rope: &Rope, run: &Run) -> Verdict {
@@ -320,7 +320,7 @@ impl fmt::Display for Dot {
     }
 }
 
-/// The inner product of a rotated query and a rotated key depends on their distance only.
+/// The inner product of a rotated query and a rotated key depends only on their distance.
 #[law("rope/relative-positions", see = "rope#why", about = Offset, points = 2,
     formula = "⟨R_m·q, R_n·k⟩ = ⟨R_{m−n}·q, k⟩",
     stays = "What RoPE is for, in one formula, without an oracle.")]
@@ -352,7 +352,7 @@ pub(super) fn relative_positions(rope: &Rope, run: &Run) -> Verdict {
     Ok(None)
 }
 
-/// A row alone, with its position as offset, gives what it gives among all rows: decoding token by token equals one call.
+/// A row alone, with its position as offset, gives the same as among all rows: decoding token by token equals one call.
 #[law("rope/offset", see = "longer#offset", about = Offset, points = 3,
     formula = "rope(x)[t] = rope(x[t], offset = t)",
     stays = "Decoding with a cache stands and falls with it; no oracle is needed.")]
@@ -547,7 +547,7 @@ pub(super) fn dynamic_never_shrinks(rope: &Rope, _: &Run) -> Verdict {
     play_all(rope, scripts, judged, "a shorter call leaves the grown cache as it is")
 }
 
-/// The module is exact at large odd positions, from its cache and past it.
+/// The module stays within its tolerance at large odd positions, from its cache and past it.
 #[law("rope/large-positions", see = "rope#precision", about = Offset, points = 2,
     formula = "|y − y₆₄| ≤ (n·2⁻²³ + 8·2⁻²⁴)·(|x_i| + |x_{i+d/2}|),  n > 16,384")]
 pub(super) fn large_positions(rope: &Rope, _: &Run) -> Verdict {
@@ -697,7 +697,7 @@ fn scripts() -> impl Strategy<Value = Script> {
     })
 }
 
-/// For any settings and any few calls, outputs and states are what plain f64 loops give.
+/// For any settings and any short sequence of calls, outputs and states are what plain f64 loops give.
 #[law("rope/module-f64-loops", see = "longer#cache", about = State, points = 3,
     formula = "y_t = R_{offset+t}(k)·x_t, and the state after each call", stays = NET)]
 pub(super) fn module_f64_loops(rope: &Rope, run: &Run) -> Verdict {

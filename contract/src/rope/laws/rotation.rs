@@ -189,7 +189,8 @@ fn unit_vectors(rope: &Rope, layout: Layout) -> Verdict {
     Ok(None)
 }
 
-/// A 1 in dimension 0 becomes cos 1 in dimension 0 and sin 1 in dimension d/2 at position 1; and so for each dimension.
+/// At position 1, a 1 in dimension 0 becomes cos 1 in dimension 0 and sin 1 in dimension d/2, and likewise for every
+/// dimension.
 #[law("rope/rotate-unit-vector", see = "rope#rotation", about = Rotation, points = 2,
     formula = "R₁·e₀ = cos 1·e₀ + sin 1·e_{d/2}",
     stays = "It shows layout and sign at once, by numbers that can be checked by hand.")]
@@ -197,7 +198,8 @@ pub(super) fn rotate_unit_vector(rope: &Rope, _: &Run) -> Verdict {
     unit_vectors(rope, Layout::HalfSplit)
 }
 
-/// In the interleaved layout neighbours turn together: a 1 in dimension 0 becomes cos 1 there and sin 1 in dimension 1.
+/// In the interleaved layout, neighbours turn together: at position 1, a 1 in dimension 0 becomes cos 1 there and sin 1
+/// in dimension 1.
 #[law("rope/rotate-interleaved", see = "rope#layouts", about = Order, points = 2,
     formula = "R₁·e₀ = cos 1·e₀ + sin 1·e₁",
     stays = "The same witness for the second layout, which may be written later.")]
@@ -550,7 +552,7 @@ pub(super) fn interleaved_order(rope: &Rope, _: &Run) -> Verdict {
     Ok(None)
 }
 
-/// Heads of any even size are reordered so, however many there are.
+/// Heads of any even size are interleaved in this way, however many there are.
 #[law("rope/interleaved-any-size", see = "rope#layouts", about = Order, points = 1,
     formula = "P·x for d = 4, 6, 8, …", stays = NET)]
 pub(super) fn interleaved_any_size(rope: &Rope, run: &Run) -> Verdict {
@@ -577,7 +579,7 @@ pub(super) fn half_split_order(rope: &Rope, _: &Run) -> Verdict {
     Ok(None)
 }
 
-/// Heads of any even size are reordered back, however many there are.
+/// Heads of any even size are split in this way, however many there are.
 #[law("rope/half-split-any-size", see = "rope#layouts", about = Order, points = 1,
     formula = "P⁻¹·x for d = 4, 6, 8, …", stays = NET)]
 pub(super) fn half_split_any_size(rope: &Rope, run: &Run) -> Verdict {
@@ -616,7 +618,7 @@ pub(super) fn layouts_round_trip(rope: &Rope, run: &Run) -> Verdict {
 
 // --- rotate_backward ------------------------------------------------------------------------
 
-/// The gradient turns back: a 1 in dimension 0 becomes cos 1 there and −sin 1 in its partner at position 1.
+/// The gradient turns back: at position 1, a 1 in dimension 0 becomes cos 1 there and −sin 1 in its partner.
 #[law("rope/gradient-turns-back", see = "rope#gradient", about = Gradient, points = 2,
     formula = "R₁ᵀ·e₀ = cos 1·e₀ − sin 1·e_{d/2}",
     stays = "It shows the sign of the turn by numbers that can be checked by hand.")]

@@ -100,8 +100,8 @@ fn by_numbers(rotations: &Any, sections: Sections, base: f64, angles: [f64; 4]) 
         .map_err(|violation| violation.on(&case))
 }
 
-/// In a direct sum each section has its own frequencies, from 1 down: with 2 planes and base 100 they are 1 and 0.1 for rows,
-/// and 1 and 0.1 for columns.
+/// In a direct sum, each section has its own frequencies, from 1 down: with 2 planes and base 100 they are 1 and 0.1
+/// for rows, and 1 and 0.1 for columns.
 #[law("rotations/axial-sections-start-anew", see = "rotations#axial", about = Frequencies, points = 2,
     formula = "θ = base^(−i/p),  i = 0 .. p−1, in each section",
     stays = "Numbers that are known by heart, one for each plane.")]
@@ -119,7 +119,7 @@ pub(in crate::rotations) fn axial_one_list(rotations: &Any, _: &Run) -> Verdict 
     Ok(None)
 }
 
-/// Where all coordinates of a token are one number, sections of one list are RoPE in one dimension, bit for bit.
+/// If all coordinates of a token are the same number, sections of one list are RoPE in one dimension, bit for bit.
 #[law("rotations/axial-text-is-rope", see = "rotations#axial", about = Order, points = 2,
     formula = "t = h = w = m  ⇒  y = R(m)x, exactly",
     stays = "Why a model of text can go on with pictures: without a tolerance.")]
@@ -149,7 +149,7 @@ pub(in crate::rotations) fn axial_text(rotations: &Any, run: &Run) -> Verdict {
     Ok(None)
 }
 
-/// A coordinate turns the planes of its section, all of them, and no others.
+/// A coordinate turns all planes of its section, and no others.
 #[law("rotations/axial-rows-and-columns", see = "rotations#axial", about = Order, points = 2,
     formula = "only row changes  ⇒  planes of columns unchanged, planes of rows turned",
     stays = "A law without an oracle and without a tolerance: which planes belong to which coordinate.")]
@@ -192,7 +192,7 @@ fn exchanged(x: &[f32]) -> Vec<f32> {
     x.chunks(4).flat_map(|half| [half[2], half[3], half[0], half[1]]).collect()
 }
 
-/// In a direct sum of two equal sections, exchanging the coordinates is exchanging the sections.
+/// In a direct sum of two equal sections, exchanging the coordinates is the same as exchanging the sections.
 #[law("rotations/axial-swap", see = "rotations#axial", about = Order, points = 1,
     formula = "y(c, r; P·x) = P·y(r, c; x), exactly",
     stays = "A law without an oracle and without a tolerance: no coordinate is better than another.")]
@@ -230,7 +230,7 @@ pub(in crate::rotations) fn axial_keeps_lengths(rotations: &Any, run: &Run) -> V
     Ok(None)
 }
 
-/// A score depends on the difference of each coordinate alone.
+/// A score depends only on the difference of each coordinate.
 #[law("rotations/axial-relative", see = "rotations#axial", about = Offset, points = 2,
     formula = "q(r+a, c+b) · k(r′+a, c′+b) = q(r, c) · k(r′, c′)",
     stays = "What it is for, without an oracle.")]
@@ -263,7 +263,7 @@ pub(in crate::rotations) fn axial_any_input(rotations: &Any, run: &Run) -> Verdi
     judge_graded_cases(rotations, run, "axial")
 }
 
-/// The gradient turns back: of what was turned it gives the input.
+/// The gradient turns back: for what was turned it gives the input.
 #[law("rotations/axial-gradient-turns-back", see = "rotations#axial", about = Gradient, points = 2,
     formula = "dx(dy = y(x)) = x")]
 pub(in crate::rotations) fn axial_turns_back(rotations: &Any, run: &Run) -> Verdict {

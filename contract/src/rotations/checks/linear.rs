@@ -139,7 +139,7 @@ fn inputs() -> impl Strategy<Value = Input> {
 
 // --- forward --------------------------------------------------------------------------------
 
-/// The feature of 1 is 2, of 0 it is 1, of −ln 2 it is 1/2: they can be read from the weights.
+/// The feature of 1 is 2, that of 0 is 1, and that of −ln 2 is 1/2: they can be read from the weights.
 #[law("rotations/linear-phi-by-numbers", see = "rotations#linear", about = Wiring, points = 2,
     formula = "φ(x) = elu(x) + 1",
     stays = "Numbers by hand, without RoPE in the way.")]
@@ -162,7 +162,7 @@ pub(in crate::rotations) fn phi_by_numbers(rotations: &Any, _: &Run) -> Verdict 
     Ok(None)
 }
 
-/// The first token sees itself alone: it gets its own value.
+/// The first token sees only itself, so it gets its own value.
 #[law("rotations/linear-first-token", see = "rotations#linear", about = Mask, points = 1,
     formula = "y₀ = v₀",
     stays = "It can be checked by hand: one weight, and its own sum.")]
@@ -175,7 +175,7 @@ pub(in crate::rotations) fn first_token(rotations: &Any, run: &Run) -> Verdict {
     Ok(None)
 }
 
-/// Where nothing turns, the weights of a query add up to 1: equal values come out as they are.
+/// If nothing turns, the weights of a query add up to 1: equal values come out as they are.
 #[law("rotations/linear-constant-values", see = "rotations#linear", about = Wiring, points = 1,
     formula = "no RoPE, v = c  ⇒  y = c",
     stays = "It holds without RoPE alone, and its opposite is the law that follows.")]
@@ -192,8 +192,8 @@ pub(in crate::rotations) fn constant_values(rotations: &Any, run: &Run) -> Verdi
 /// So small that its feature is as good as 0: `exp(-20)`.
 const NOTHING: f32 = -20.0;
 
-/// RoPE turns the numerator alone. Then weights need not add up to 1: of 5 equal tokens the last one's are below 0 together, so
-/// their sum could be no denominator.
+/// RoPE turns only the numerator, so weights need not add up to 1: for 5 equal tokens, the last one's add up to less
+/// than 0, and their sum could be no denominator.
 #[law("rotations/linear-numerator-alone", see = "rotations#linear", about = Wiring, points = 3,
     formula = "φ = (4, 0, ..), v = 1  ⇒  yₘ = Σ cos(j) / (m+1),  j = 0 .. m;  y₄ < 0",
     stays = "The counter-example in one line: the sum that could be no denominator.")]
@@ -244,7 +244,7 @@ pub(in crate::rotations) fn causal(rotations: &Any, run: &Run) -> Verdict {
     Ok(None)
 }
 
-/// The offset of a call changes nothing: only distances are in it.
+/// The offset of a call changes nothing, because only distances count.
 #[law("rotations/linear-relative", see = "rotations#linear", about = Offset, points = 1,
     formula = "y(offset + a) = y(offset)",
     stays = "What RoPE promises, for attention without a softmax.")]
@@ -262,7 +262,7 @@ pub(in crate::rotations) fn linear_relative(rotations: &Any, run: &Run) -> Verdi
     Ok(None)
 }
 
-/// A head, and a batch row, does not know of the others.
+/// A head, or a text of the batch, knows nothing of the others.
 #[law("rotations/linear-heads-are-apart", see = "rotations#linear", about = Order, points = 1,
     formula = "one head changed  ⇒  all others unchanged, bit for bit",
     stays = "A law without an oracle and without a tolerance.")]
@@ -313,7 +313,8 @@ fn gradients(rotations: &Any, case: &LinearCase, dy: &[f32]) -> Step<LinearGrads
     Ok(grads)
 }
 
-/// Query features that are all larger by one factor give the same result, and so do key features: along them the gradient is 0.
+/// Scaling all features of a query changes nothing, and neither does scaling those of the keys: along them the
+/// gradient is 0.
 #[law("rotations/linear-gradient-of-scale", see = "rotations#gradient", about = Gradient, points = 2,
     formula = "Σ dq·φ(q)/φ′(q) = 0,  Σ dk·φ(k)/φ′(k) = 0",
     stays = "A law without an oracle: a gradient that forgets the denominator breaks it.")]
@@ -345,7 +346,7 @@ pub(in crate::rotations) fn gradient_of_scale(rotations: &Any, run: &Run) -> Ver
     Ok(None)
 }
 
-/// Where nothing turns, the weights add up to 1, and so the gradients of the values add up to those of the results.
+/// If nothing turns, the weights add up to 1, and so the gradients of the values add up to those of the results.
 #[law("rotations/linear-gradient-of-constants", see = "rotations#gradient", about = Gradient, points = 1,
     formula = "no RoPE  ⇒  Σ dvₙ = Σ dyₘ",
     stays = "A law without an oracle, for the gradient of the values.")]
@@ -404,7 +405,7 @@ fn loss(case: &LinearCase, dy: &[f32], moved: (usize, usize, f64)) -> f64 {
     sum
 }
 
-/// The gradients are the slopes of the loss.
+/// The gradients are the slopes of the loss, measured by finite differences.
 #[law("rotations/linear-gradient-differences", see = "rotations#gradient", about = Gradient, points = 2,
     formula = "dq ≈ (8·(L(+δ) − L(−δ)) − (L(+2δ) − L(−2δ))) / 12δ",
     stays = "The slope of the loss, with a formula that is written in another way.")]
@@ -466,7 +467,7 @@ pub(in crate::rotations) fn running_own_token(rotations: &Any, run: &Run) -> Ver
     Ok(None)
 }
 
-/// The sums that run give what the sums over all pairs give.
+/// The running sums give what the sums over all pairs give.
 #[law("rotations/running-is-all-pairs", see = "rotations#running", about = State, points = 2,
     formula = "q·Σ(k vᵀ) = Σ(q·k)v",
     stays = "Why the sums may be carried along at all.")]
@@ -475,7 +476,7 @@ pub(in crate::rotations) fn running_is_all_pairs(rotations: &Any, run: &Run) -> 
     Ok(None)
 }
 
-/// A text may be cut into two pieces anywhere, or into single tokens: the state carries all that is needed.
+/// A text may be cut into two pieces anywhere, or into single tokens, because the state carries all that is needed.
 #[law("rotations/running-cut-anywhere", see = "rotations#running", about = State, points = 3,
     formula = "y(a, s−a) = y(s)")]
 pub(in crate::rotations) fn running_cut(rotations: &Any, run: &Run) -> Verdict {

@@ -66,7 +66,8 @@ fn unit(plane: usize, offset: usize) -> XPosCase {
     }
 }
 
-/// In a head of 4, at position 512, queries of the two planes are 2/7 and 9/14 as long, and keys as much longer.
+/// In a head of 4, at position 512, queries of the two planes are 2/7 and 9/14 as long, and keys are longer by the
+/// same factors.
 #[law("rotations/xpos-by-numbers", see = "rotations#xpos", about = Frequencies, points = 2,
     formula = "ζ₀ = 0.4/1.4,  ζ₁ = 0.9/1.4;  |q′| = ζ·|q|,  |k′| = |k|/ζ",
     stays = "Numbers that can be computed by hand, and the point at which the constants of the paper are seen.")]
@@ -142,7 +143,7 @@ pub(in crate::rotations) fn xpos_scales_cancel(rotations: &Any, run: &Run) -> Ve
     Ok(None)
 }
 
-/// A score depends on the distance alone, also of keys from another call.
+/// A score depends only on the distance, even for keys from another call.
 #[law("rotations/xpos-relative", see = "rotations#xpos", about = Offset, points = 2,
     formula = "q′ₘ₊ₐ · k′ₙ₊ₐ = q′ₘ · k′ₙ")]
 pub(in crate::rotations) fn xpos_relative(rotations: &Any, run: &Run) -> Verdict {
@@ -192,7 +193,7 @@ impl std::fmt::Display for Moved {
     }
 }
 
-/// With each 512 positions of distance, plane i of a score shrinks by its ζ, the first plane fastest.
+/// With every 512 positions of distance, plane i of a score shrinks by its ζ, the first plane fastest.
 #[law("rotations/xpos-fades", see = "rotations#xpos", about = Rotation, points = 2,
     formula = "|q′ₘ|·|k′ₙ| = ζᵢ^((m−n)/512)",
     stays = "What xPos is for, in one number a plane.")]

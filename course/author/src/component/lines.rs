@@ -92,12 +92,6 @@ static ADDITIONS: &[Addition] = &[
     add("tests/suite/main.rs", Below, "\nmod {slug};", "mod {slug};"),
     add("tests/suite/pytorch/mod.rs", Below, "\nmod {slug};", "mod {slug};"),
     add("notebook-support/src/lib.rs", Below, "\npub mod {slug};", "pub mod {slug};"),
-    add(
-        "README.md",
-        Below,
-        "\n| **{title}** |",
-        "| **{Type}** | TO DO: what it does, in the words of contract/src/{slug}/mod.rs |",
-    ),
     add("book/src/SUMMARY.md", Below, "]({slug}.md)", "- [{Type}]({slug}.md)"),
     add(
         "book/src/index.md",

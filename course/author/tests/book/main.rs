@@ -10,3 +10,4 @@ mod orders;
 mod pages;
 mod readme;
 mod sources;
+mod words;

@@ -51,10 +51,6 @@ fn all_orders_are_that_of_the_registry() {
         ("the lectures of book/src/instructors.md", order(lectures, link)),
         ("the labs of book/src/instructors.md", order(labs, task)),
         (
-            "the table of README.md",
-            order(&read("README.md"), |_, title| format!("| **{title}** |")),
-        ),
-        (
             "the table of exercises/README.md",
             order(&read("exercises/README.md"), |slug, _| format!("| `src/{slug}.rs` |")),
         ),

@@ -29,6 +29,5 @@ use crate::component::component;
 component!({Type} {
     slug: "{slug}",
     name: "{Type}",
-    title: "{Type}",
-    about: "TO DO: what it does, the end of a sentence that begins with its name. README.md says the same"
+    title: "{Type}"
 });
