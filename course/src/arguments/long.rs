@@ -40,7 +40,8 @@ pub fn all_encodings() -> impl Iterator<Item = &'static str> {
     ENCODINGS.iter().copied().chain(STRETCHED).chain(MOVED)
 }
 
-/// Train short, test long: one model for each position encoding, and its loss far past the length that it was trained at.
+/// Train short, test long: one model for each position encoding, and its loss far past the length that it was trained
+/// at.
 ///
 /// All are trained at 128 positions, with the same seed, text and steps, and then asked about the held-out text at up
 /// to 1,024. The one with RoPE is also stretched by other frequencies, by interpolation, NTK and YaRN, at once and
