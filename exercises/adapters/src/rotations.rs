@@ -1,17 +1,9 @@
 //! The learner's rotations as an implementation of the contract.
 
 use super::{Learner, continued, gradient_of, heads, reversed, run_back, run_back_twice};
-use crate::adapter::{Adapter, adapter};
 use exercises::prelude::Trace;
 use exercises::rotations::{self, Frequencies, Running, Side, XPos};
 use interfaces::rotations::interface::*;
-
-/// The adapter of more rotations.
-pub const ADAPTER: Adapter = adapter!(
-    "rotations",
-    dyn Rotations,
-    Some(|implementation| rotations::property(implementation))
-);
 
 /// The manner of a leaf. The gradient of a broadcast tensor is that of one row.
 fn of_leaf(manner: Manner) -> Manner {
