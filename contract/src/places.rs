@@ -227,6 +227,12 @@ fn holds_something(path: &Path) -> bool {
     }
 }
 
+/// The text of a place: of its file, or of all files in its folder.
+pub fn text_of(root: &Path, path: &str) -> String {
+    let texts = files(&found(root, path)).into_iter().map(std::fs::read_to_string);
+    texts.map(Result::unwrap_or_default).collect()
+}
+
 fn has_tests(path: &Path) -> bool {
     let text = |file: &PathBuf| std::fs::read_to_string(file).unwrap_or_default();
     let test = |line: &str| line.trim_start().starts_with("#[test]");
