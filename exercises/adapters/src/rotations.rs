@@ -95,7 +95,7 @@ impl Rotations for Learner {
         }
         let mut grads = match manner {
             Manner::Continued => {
-                let [q, k, v] = [&q, &k, &v].map(|x| continued(x));
+                let [q, k, v] = [&q, &k, &v].map(continued);
                 run_back(rotations::linear_attention(q, k, v, &angles), dy)
             }
             Manner::UsedTwice => run_back_twice([y(), y()], dy),

@@ -174,7 +174,7 @@ impl<'a> Generated<'a> {
     /// variants.
     fn museum(&self, room: &Room) -> String {
         let file = format!("contract/src/{}/museum.rs", room.component.slug);
-        let code = text_of(&self.root, &file);
+        let code = text_of(self.root, &file);
         let mut out = String::new();
         for chapter in sections(room) {
             let named = |id: &str| {
