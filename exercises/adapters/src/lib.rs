@@ -32,19 +32,19 @@ use interfaces::interface::{Manner, Refusal, Reply, with_axes_reversed};
 macro_rules! components {
     ($given_to:ident) => {
         $given_to! {
-            embedding: VocabEmbedding, Some(exercises::embedding::property);
-            norm: GroupRmsNorm, Some(exercises::norm::property);
-            layernorm: LayerNorm, Some(exercises::layernorm::property);
-            parallel: ParallelVocabEmbedding, Some(exercises::parallel::property);
-            rope: NtkAwareRope, Some(exercises::rope::property);
-            attention: GroupedQueryAttention, Some(exercises::attention::property);
+            embedding: VocabEmbedding, Some(|shown| exercises::embedding::property(shown));
+            norm: GroupRmsNorm, Some(|shown| exercises::norm::property(shown));
+            layernorm: LayerNorm, Some(|shown| exercises::layernorm::property(shown));
+            parallel: ParallelVocabEmbedding, Some(|shown| exercises::parallel::property(shown));
+            rope: NtkAwareRope, Some(|shown| exercises::rope::property(shown));
+            attention: GroupedQueryAttention, Some(|shown| exercises::attention::property(shown));
             feedforward: SwiGlu, None;
             loss: CrossEntropy, None;
             model: Llama, None;
-            absolute: AbsolutePositions, Some(exercises::absolute::property);
+            absolute: AbsolutePositions, Some(|shown| exercises::absolute::property(shown));
             biases: ScoreBiases, None;
             frequencies: StretchedRope, None;
-            rotations: Rotations, Some(exercises::rotations::property);
+            rotations: Rotations, Some(|shown| exercises::rotations::property(shown));
             collectives: Collectives, None;
         }
     };
