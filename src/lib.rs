@@ -169,6 +169,7 @@ pub mod layernorm;
 pub mod linear;
 pub mod loss;
 pub mod model;
+mod module;
 pub mod norm;
 mod number;
 pub mod parallel;

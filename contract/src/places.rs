@@ -40,7 +40,7 @@ pub static OWN: &[Own] = &[
         "the learner's file: `cargo course reset {slug}` cuts it from the solution",
     ),
     own("exercises/{slug}/hints", "a file of hints for each task"),
-    own("exercises/tests/autograder/adapters/{slug}.rs", "the learner's code as an implementation"),
+    own("exercises/adapters/src/{slug}.rs", "the learner's code as an implementation"),
     own("tests/suite/implementations/reference/{slug}.rs", "the library as an implementation"),
     own("tests/suite/{slug}.rs", "the tests of the library's module"),
     own("notebook-support/src/{slug}.rs", "the check that a notebook's cells call"),
@@ -83,8 +83,8 @@ pub static LISTED: &[Line] = &[
         "exercises/src/lib.rs",
         "#[cfg_attr(starter = \"{slug}\", path = \"../{slug}/starter.rs\")]",
     ),
-    line("exercises/tests/autograder/adapters/mod.rs", "mod {slug};"),
-    line("exercises/tests/autograder/adapters/mod.rs", "{slug}::ADAPTER"),
+    line("exercises/adapters/src/lib.rs", "mod {slug};"),
+    line("exercises/adapters/src/lib.rs", "            {slug}: "),
     line("tests/suite/implementations/reference/mod.rs", "mod {slug};"),
     line("tests/suite/implementations/reference/mod.rs", "{slug}::ADAPTER"),
     line("tests/suite/implementations/pytorch/mod.rs", "mod {slug};"),
@@ -226,6 +226,12 @@ fn holds_something(path: &Path) -> bool {
         Ok(text) => !text.lines().all(comment),
         Err(_) => std::fs::metadata(path).is_ok_and(|file| file.len() > 0), // not a text
     }
+}
+
+/// The text of a place: of its file, or of all files in its folder.
+pub fn text_of(root: &Path, path: &str) -> String {
+    let texts = files(&found(root, path)).into_iter().map(std::fs::read_to_string);
+    texts.map(Result::unwrap_or_default).collect()
 }
 
 fn has_tests(path: &Path) -> bool {

@@ -48,7 +48,7 @@ fn every_place_belongs_to_a_component_of_the_registry() {
                 Some(file) => entry.path().join(file).exists().then_some(name.as_str()),
                 None => name.strip_prefix(begins).and_then(|name| name.strip_suffix(after)),
             };
-            let slug = slug.filter(|slug| *slug != "mod");
+            let slug = slug.filter(|slug| !["mod", "lib"].contains(slug));
             let stranger = slug.filter(|slug| COMPONENTS.iter().all(|known| known.slug != *slug));
             strangers.extend(stranger.map(|slug| {
                 let place = place.replace("{slug}", slug);

@@ -3,6 +3,7 @@
 use super::formula::add_learned_positions;
 use crate::embedding::{VocabEmbedding, VocabEmbeddingConfig};
 use crate::error::{Error, Result};
+use crate::module::parts;
 use crate::positions::Positions;
 use crate::tensor::*;
 use std::fmt;
@@ -107,24 +108,9 @@ impl<const MS: usize, const H: usize, B: Dim, S: Dim, F: Float, D: Backend<F>, T
     }
 }
 
-impl<const MS: usize, const H: usize, F: Dtype, D: Storage<F>> NonMutableModule
-    for LearnedPositions<MS, H, F, D>
-{
-}
-
-impl<const MS: usize, const H: usize, F: Float, D: Backend<F>> TensorCollection<F, D>
-    for LearnedPositions<MS, H, F, D>
-{
-    type To<F2: Dtype, D2: Device<F2>> = LearnedPositions<MS, H, F2, D2>;
-
-    fn iter_tensors<V: ModuleVisitor<Self, F, D>>(
-        visitor: &mut V,
-    ) -> std::result::Result<Option<Self::To<V::E2, V::D2>>, V::Err> {
-        visitor.visit_fields(
-            Self::module("table", |positions| &positions.table, |positions| &mut positions.table),
-            |table| LearnedPositions { table },
-        )
-    }
+parts! {
+    [const MS: usize, const H: usize] LearnedPositions<MS, H>
+    { table: "table" }
 }
 
 impl<const MS: usize, const H: usize, F: Dtype, D: Storage<F>> fmt::Display

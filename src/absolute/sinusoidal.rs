@@ -181,7 +181,7 @@ impl<F: Float, D: Backend<F>> TensorCollection<F, D> for Sinusoidal {
     fn iter_tensors<V: ModuleVisitor<Self, F, D>>(
         visitor: &mut V,
     ) -> std::result::Result<Option<Self::To<V::E2, V::D2>>, V::Err> {
-        let base = Cell::new(Self::default().base); // as in GroupRmsNorm
+        let base = Cell::new(Self::default().base); // as in `drawn_weight`
         visitor.visit_fields(
             <Self as TensorCollection<F, D>>::module(
                 "",

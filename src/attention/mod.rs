@@ -15,11 +15,11 @@ pub(crate) use formula::{check_padding, padded_positions};
 
 use crate::error::Result;
 use crate::linear::{Linear, LinearConfig};
+use crate::module::{parts, shown};
 use crate::position::{NoPosition, PositionEncoding, Positions, ScoreBias};
 use crate::rope::NtkAwareRope;
 use crate::tensor::*;
 use const_panic::concat_panic;
-use std::fmt;
 
 /// Attention of `NH` query heads over `NKV` key and value heads, each of `HD` elements.
 ///
@@ -288,62 +288,13 @@ where
     }
 }
 
-impl<const H: usize, const NH: usize, const NKV: usize, const HD: usize, F, D, P> NonMutableModule
-    for GroupedQueryAttention<H, NH, NKV, HD, F, D, P>
-where
-    F: Dtype,
-    D: Storage<F> + Storage<f32>,
-{
+parts! {
+    [const H: usize, const NH: usize, const NKV: usize, const HD: usize] GroupedQueryAttention<H, NH, NKV, HD; P>
+    { q_proj: "q_proj", k_proj: "k_proj", v_proj: "v_proj", o_proj: "o_proj", position: "position" },
+    assert_attention(H, NH, NKV, HD)
 }
 
-impl<const H: usize, const NH: usize, const NKV: usize, const HD: usize, F, D, P>
-    TensorCollection<F, D> for GroupedQueryAttention<H, NH, NKV, HD, F, D, P>
-where
-    F: Float,
-    D: Backend<F>,
-    P: TensorCollection<F, D>,
-{
-    type To<F2: Dtype, D2: Device<F2>> =
-        GroupedQueryAttention<H, NH, NKV, HD, F2, D2, P::To<F2, D2>>;
-
-    fn iter_tensors<V: ModuleVisitor<Self, F, D>>(
-        visitor: &mut V,
-    ) -> std::result::Result<Option<Self::To<V::E2, V::D2>>, V::Err> {
-        const { assert_attention(H, NH, NKV, HD) };
-        visitor.visit_fields(
-            (
-                Self::module("q_proj", |m| &m.q_proj, |m| &mut m.q_proj),
-                Self::module("k_proj", |m| &m.k_proj, |m| &mut m.k_proj),
-                Self::module("v_proj", |m| &m.v_proj, |m| &mut m.v_proj),
-                Self::module("o_proj", |m| &m.o_proj, |m| &mut m.o_proj),
-                Self::module("position", |m| &m.position, |m| &mut m.position),
-            ),
-            |(q_proj, k_proj, v_proj, o_proj, position)| GroupedQueryAttention {
-                q_proj,
-                k_proj,
-                v_proj,
-                o_proj,
-                position,
-            },
-        )
-    }
-}
-
-/// Shows the sizes, not the weights.
-impl<const H: usize, const NH: usize, const NKV: usize, const HD: usize, F, D, P> fmt::Debug
-    for GroupedQueryAttention<H, NH, NKV, HD, F, D, P>
-where
-    F: Dtype,
-    D: Storage<F> + Storage<f32>,
-    P: fmt::Debug,
-{
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("GroupedQueryAttention")
-            .field("hidden_size", &H)
-            .field("num_heads", &NH)
-            .field("num_kv_heads", &NKV)
-            .field("head_dim", &HD)
-            .field("position", &self.position)
-            .finish_non_exhaustive()
-    }
+shown! {
+    [const H: usize, const NH: usize, const NKV: usize, const HD: usize, F: Dtype, D: Storage<F> + Storage<f32>, P: std::fmt::Debug]
+    GroupedQueryAttention<H, NH, NKV, HD, F, D, P>, hidden_size: H, num_heads: NH, num_kv_heads: NKV, head_dim: HD; position
 }

@@ -5,6 +5,7 @@ use crate::checks::MAX_ELEMENTS;
 use crate::error::{Error, Result};
 use crate::host::to_host;
 use crate::init::{self, Init};
+use crate::module::shown;
 use crate::tensor::*;
 use const_panic::concat_panic;
 use std::cell::Cell;
@@ -141,7 +142,7 @@ impl<const NH: usize, F: Float, D: Backend<F>> TensorCollection<F, D> for Kerple
         visitor: &mut V,
     ) -> std::result::Result<Option<Self::To<V::E2, V::D2>>, V::Err> {
         const { assert_heads(NH) };
-        let config = Cell::new(KerpleConfig::default()); // as in GroupRmsNorm
+        let config = Cell::new(KerpleConfig::default()); // as in `drawn_weight`
         let look = |bias: &Self| config.set(bias.config);
         init::prepare_reset(config.get().init()[0]);
         let r1 = Self::tensor(
@@ -180,12 +181,6 @@ impl<const NH: usize, F: Dtype, D: Storage<F>> fmt::Display for Kerple<NH, F, D>
     }
 }
 
-/// Shows the settings, not the numbers.
-impl<const NH: usize, F: Dtype, D: Storage<F>> fmt::Debug for Kerple<NH, F, D> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Kerple")
-            .field("num_heads", &NH)
-            .field("config", &self.config)
-            .finish_non_exhaustive()
-    }
+shown! {
+    [const NH: usize, F: Dtype, D: Storage<F>] Kerple<NH, F, D>, num_heads: NH; config
 }

@@ -3,10 +3,10 @@
 use super::formula::{Buckets, t5_bias, t5_bias_between};
 use crate::checks::MAX_ELEMENTS;
 use crate::error::{Error, Result};
-use crate::init::{self, Init};
+use crate::init::Init;
+use crate::module::{drawn_weight, shown};
 use crate::tensor::*;
 use const_panic::concat_panic;
-use std::cell::Cell;
 use std::fmt;
 
 /// Settings of a [`T5Bias`].
@@ -145,34 +145,8 @@ impl<const NH: usize, const BUCKETS: usize, F: Dtype, D: Storage<F>> T5Bias<NH, 
     }
 }
 
-impl<const NH: usize, const BUCKETS: usize, F: Float, D: Backend<F>> TensorCollection<F, D>
-    for T5Bias<NH, BUCKETS, F, D>
-{
-    type To<F2: Dtype, D2: Device<F2>> = T5Bias<NH, BUCKETS, F2, D2>;
-
-    fn iter_tensors<V: ModuleVisitor<Self, F, D>>(
-        visitor: &mut V,
-    ) -> std::result::Result<Option<Self::To<V::E2, V::D2>>, V::Err> {
-        const { assert_buckets(NH, BUCKETS) };
-        let config = Cell::new(T5BiasConfig::default()); // as in GroupRmsNorm
-        init::prepare_reset(config.get().init());
-        visitor.visit_fields(
-            Self::tensor(
-                "weight",
-                |bias| {
-                    config.set(bias.config);
-                    &bias.weight
-                },
-                |bias| {
-                    config.set(bias.config);
-                    init::prepare_reset(bias.config.init());
-                    &mut bias.weight
-                },
-                TensorOptions::reset_with(init::reset),
-            ),
-            |weight| T5Bias { weight, config: config.get() },
-        )
-    }
+drawn_weight! {
+    [const NH: usize, const BUCKETS: usize] T5Bias<NH, BUCKETS>, T5BiasConfig, assert_buckets(NH, BUCKETS)
 }
 
 impl<const NH: usize, const BUCKETS: usize, F: Dtype, D: Storage<F>> fmt::Display
@@ -188,15 +162,7 @@ impl<const NH: usize, const BUCKETS: usize, F: Dtype, D: Storage<F>> fmt::Displa
     }
 }
 
-/// Shows the settings, not the weight.
-impl<const NH: usize, const BUCKETS: usize, F: Dtype, D: Storage<F>> fmt::Debug
-    for T5Bias<NH, BUCKETS, F, D>
-{
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("T5Bias")
-            .field("num_heads", &NH)
-            .field("num_buckets", &BUCKETS)
-            .field("config", &self.config)
-            .finish_non_exhaustive()
-    }
+shown! {
+    [const NH: usize, const BUCKETS: usize, F: Dtype, D: Storage<F>] T5Bias<NH, BUCKETS, F, D>,
+    num_heads: NH, num_buckets: BUCKETS; config
 }

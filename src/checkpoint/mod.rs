@@ -16,6 +16,7 @@ mod settings;
 
 pub use config::CheckpointConfig;
 pub use model::AsLlama;
+use model::Differences;
 pub use problem::{CheckpointProblem, SizeDiffers};
 pub use save::save_checkpoint;
 pub use scaling::RopeScaling;
@@ -154,7 +155,7 @@ impl<
     /// a tensor that is missing, has no place, another shape or a type that is not read; a weight that is not finite;
     /// what the device reports.
     pub fn from_checkpoint(dev: &D, checkpoint: &Checkpoint) -> Result<Self> {
-        let mut weights = read::<V, H, NH, NKV, HD, FF, L, F, D>(dev, checkpoint, false)?;
+        let mut weights = read(dev, checkpoint, [V, H, NH, NKV, HD, FF, L], false)?;
         let lm_head = weights.linear("lm_head")?;
         build(weights, &checkpoint.config, lm_head)
     }
@@ -177,56 +178,32 @@ impl<
     /// # Errors
     /// As for the other output; a checkpoint whose output is not tied.
     pub fn from_checkpoint(dev: &D, checkpoint: &Checkpoint) -> Result<Self> {
-        let weights = read::<V, H, NH, NKV, HD, FF, L, F, D>(dev, checkpoint, true)?;
+        let weights = read(dev, checkpoint, [V, H, NH, NKV, HD, FF, L], true)?;
         build(weights, &checkpoint.config, Tied)
     }
 }
 
 /// All weights, once the sizes are those of the type.
-fn read<
-    'd,
-    const V: usize,
-    const H: usize,
-    const NH: usize,
-    const NKV: usize,
-    const HD: usize,
-    const FF: usize,
-    const L: usize,
-    F: Float,
-    D: Backend<F>,
->(
+fn read<'d, F: Float, D: Backend<F>>(
     dev: &'d D,
     checkpoint: &Checkpoint,
+    sizes @ [.., hd, _, _]: [usize; 7],
     tied: bool,
 ) -> Result<Weights<'d, F, D>> {
     let config = &checkpoint.config;
-    let sizes = [
-        ("vocab_size", V, config.vocab_size),
-        ("hidden_size", H, config.hidden_size),
-        ("num_attention_heads", NH, config.num_attention_heads),
-        ("num_key_value_heads", NKV, config.num_key_value_heads),
-        ("head_dim", HD, config.head_dim),
-        ("intermediate_size", FF, config.intermediate_size),
-        ("num_hidden_layers", L, config.num_hidden_layers),
-    ];
-    let differs = |name, in_type: String, in_file: String| {
-        (in_type != in_file).then_some(SizeDiffers { name, in_type, in_file })
-    };
-    let sizes =
-        sizes.into_iter().map(|(name, ours, file)| (name, ours.to_string(), file.to_string()));
-    let differences: Vec<_> =
-        sizes.filter_map(|(name, ours, file)| differs(name, ours, file)).collect();
+    let mut differences = Differences(Vec::new());
+    differences.sizes(sizes, config);
     let in_file = config.tie_word_embeddings;
-    let problem = match &differences[..] {
+    let problem = match &differences.0[..] {
         // The type's is the one that its other sizes make.
         [one] if one.name == "head_dim" => {
-            Some(CheckpointProblem::HeadDim { head_dim: config.head_dim, computed: HD })
+            Some(CheckpointProblem::HeadDim { head_dim: config.head_dim, computed: hd })
         }
         [] if tied != in_file => Some(CheckpointProblem::Tie { in_file }),
         [] => None,
         _ => {
-            let tie = differs("tie_word_embeddings", tied.to_string(), in_file.to_string());
-            Some(CheckpointProblem::Sizes(differences.into_iter().chain(tie).collect()))
+            differences.compare("tie_word_embeddings", tied, in_file);
+            Some(CheckpointProblem::Sizes(differences.0))
         }
     };
     if let Some(problem) = problem {

@@ -48,18 +48,9 @@ impl<
             return Err(no_llama(format!("its output is {}", short::<O>())));
         };
         let mut differences = Differences(Vec::new());
-        for (name, ours, given) in [
-            ("vocab_size", V, config.vocab_size),
-            ("hidden_size", H, config.hidden_size),
-            ("num_attention_heads", NH, config.num_attention_heads),
-            ("num_key_value_heads", NKV, config.num_key_value_heads),
-            ("head_dim", HD, config.head_dim),
-            ("intermediate_size", FF, config.intermediate_size),
-            ("num_hidden_layers", L, config.num_hidden_layers),
-            ("num_hidden_layers", self.layers.modules.len(), config.num_hidden_layers),
-        ] {
-            differences.compare(name, ours, given);
-        }
+        differences.sizes([V, H, NH, NKV, HD, FF, L], config);
+        let layers = self.layers.modules.len();
+        differences.compare("num_hidden_layers", layers, config.num_hidden_layers);
         differences.compare("tie_word_embeddings", tied, config.tie_word_embeddings);
         let norms = self
             .layers
@@ -104,10 +95,30 @@ fn short<T: ?Sized>() -> String {
 }
 
 /// Settings that are not those of a model, each once.
-struct Differences(Vec<SizeDiffers>);
+pub(super) struct Differences(pub(super) Vec<SizeDiffers>);
 
 impl Differences {
-    fn compare(&mut self, name: &'static str, ours: impl ToString, given: impl ToString) {
+    /// Compares the sizes of a model's type, in its order.
+    pub(super) fn sizes(
+        &mut self,
+        [v, h, nh, nkv, hd, ff, l]: [usize; 7],
+        config: &CheckpointConfig,
+    ) {
+        self.compare("vocab_size", v, config.vocab_size);
+        self.compare("hidden_size", h, config.hidden_size);
+        self.compare("num_attention_heads", nh, config.num_attention_heads);
+        self.compare("num_key_value_heads", nkv, config.num_key_value_heads);
+        self.compare("head_dim", hd, config.head_dim);
+        self.compare("intermediate_size", ff, config.intermediate_size);
+        self.compare("num_hidden_layers", l, config.num_hidden_layers);
+    }
+
+    pub(super) fn compare(
+        &mut self,
+        name: &'static str,
+        ours: impl ToString,
+        given: impl ToString,
+    ) {
         let (in_type, in_file) = (ours.to_string(), given.to_string());
         let known = self.0.iter().any(|other| other.name == name);
         if in_type != in_file && !known {

@@ -10,10 +10,10 @@ pub use formula::vocab_embedding;
 
 use crate::checks::MAX_ELEMENTS;
 use crate::error::{Error, Result};
-use crate::init::{self, Init};
+use crate::init::Init;
+use crate::module::{drawn_weight, shown};
 use crate::tensor::*;
 use const_panic::concat_panic;
-use std::cell::Cell;
 use std::fmt;
 
 /// Settings of a [`VocabEmbedding`].
@@ -133,39 +133,8 @@ impl<const V: usize, const M: usize, B: Dim, S: Dim, F: Float, D: Backend<F>, T:
     }
 }
 
-impl<const V: usize, const M: usize, F: Dtype, D: Storage<F>> NonMutableModule
-    for VocabEmbedding<V, M, F, D>
-{
-}
-
-impl<const V: usize, const M: usize, F: Float, D: Backend<F>> TensorCollection<F, D>
-    for VocabEmbedding<V, M, F, D>
-{
-    type To<F2: Dtype, D2: Device<F2>> = VocabEmbedding<V, M, F2, D2>;
-
-    fn iter_tensors<Vis: ModuleVisitor<Self, F, D>>(
-        visitor: &mut Vis,
-    ) -> std::result::Result<Option<Self::To<Vis::E2, Vis::D2>>, Vis::Err> {
-        const { assert_table(V, M) };
-        let config = Cell::new(VocabEmbeddingConfig::default()); // as in GroupRmsNorm
-        init::prepare_reset(config.get().init());
-        visitor.visit_fields(
-            Self::tensor(
-                "weight",
-                |embedding| {
-                    config.set(embedding.config);
-                    &embedding.weight
-                },
-                |embedding| {
-                    config.set(embedding.config);
-                    init::prepare_reset(embedding.config.init());
-                    &mut embedding.weight
-                },
-                TensorOptions::reset_with(init::reset),
-            ),
-            |weight| VocabEmbedding { weight, config: config.get() },
-        )
-    }
+drawn_weight! {
+    [const V: usize, const M: usize] VocabEmbedding<V, M>, VocabEmbeddingConfig, assert_table(V, M)
 }
 
 impl<const V: usize, const M: usize, F: Dtype, D: Storage<F>> fmt::Display
@@ -176,15 +145,6 @@ impl<const V: usize, const M: usize, F: Dtype, D: Storage<F>> fmt::Display
     }
 }
 
-/// Shows the settings, not the table.
-impl<const V: usize, const M: usize, F: Dtype, D: Storage<F>> fmt::Debug
-    for VocabEmbedding<V, M, F, D>
-{
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("VocabEmbedding")
-            .field("vocab_size", &V)
-            .field("embedding_dim", &M)
-            .field("config", &self.config)
-            .finish_non_exhaustive()
-    }
+shown! {
+    [const V: usize, const M: usize, F: Dtype, D: Storage<F>] VocabEmbedding<V, M, F, D>, vocab_size: V, embedding_dim: M; config
 }

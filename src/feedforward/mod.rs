@@ -9,8 +9,8 @@ pub use formula::{ffn_hidden_size, silu_mul};
 
 use crate::error::Result;
 use crate::linear::{Linear, LinearConfig};
+use crate::module::{parts, shown};
 use crate::tensor::*;
-use std::fmt;
 
 /// SwiGLU: `down(silu(gate(x)) * up(x))`, each token for itself.
 ///
@@ -69,36 +69,11 @@ impl<const H: usize, const FF: usize, B: Dim, S: Dim, F: Float, D: Backend<F>, T
     }
 }
 
-impl<const H: usize, const FF: usize, F: Dtype, D: Storage<F>> NonMutableModule
-    for SwiGlu<H, FF, F, D>
-{
+parts! {
+    [const H: usize, const FF: usize] SwiGlu<H, FF>
+    { gate_proj: "gate_proj", up_proj: "up_proj", down_proj: "down_proj" }
 }
 
-impl<const H: usize, const FF: usize, F: Float, D: Backend<F>> TensorCollection<F, D>
-    for SwiGlu<H, FF, F, D>
-{
-    type To<F2: Dtype, D2: Device<F2>> = SwiGlu<H, FF, F2, D2>;
-
-    fn iter_tensors<V: ModuleVisitor<Self, F, D>>(
-        visitor: &mut V,
-    ) -> std::result::Result<Option<Self::To<V::E2, V::D2>>, V::Err> {
-        visitor.visit_fields(
-            (
-                Self::module("gate_proj", |m| &m.gate_proj, |m| &mut m.gate_proj),
-                Self::module("up_proj", |m| &m.up_proj, |m| &mut m.up_proj),
-                Self::module("down_proj", |m| &m.down_proj, |m| &mut m.down_proj),
-            ),
-            |(gate_proj, up_proj, down_proj)| SwiGlu { gate_proj, up_proj, down_proj },
-        )
-    }
-}
-
-/// Shows the sizes, not the weights.
-impl<const H: usize, const FF: usize, F: Dtype, D: Storage<F>> fmt::Debug for SwiGlu<H, FF, F, D> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SwiGlu")
-            .field("hidden_size", &H)
-            .field("ffn_hidden_size", &FF)
-            .finish_non_exhaustive()
-    }
+shown! {
+    [const H: usize, const FF: usize, F: Dtype, D: Storage<F>] SwiGlu<H, FF, F, D>, hidden_size: H, ffn_hidden_size: FF
 }

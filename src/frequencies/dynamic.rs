@@ -4,13 +4,13 @@ use super::formula::check_part;
 use super::scaled::{check_max_position, check_rotary_dim, write_unusual};
 use super::{DynamicNtk, RotaryFrequencies};
 use crate::error::{Error, Result};
+use crate::module::{settings_only, shown};
 use crate::number::Number;
 use crate::positions::{Places, Positions};
 use crate::rope::Layout;
 use crate::rope::RotaryTables;
 use crate::rope::{GrowingTable, NoWeights, assert_head};
 use crate::tensor::*;
-use std::cell::Cell;
 use std::fmt;
 
 /// Settings of a [`DynamicNtkRope`].
@@ -149,28 +149,8 @@ impl<const HD: usize, B: Dim, S: Dim, N: Dim, F: Float, D: Backend<F>, T: Tape<F
 
 impl<const HD: usize, D: Storage<f32>> NonMutableModule for DynamicNtkRope<HD, D> {}
 
-impl<const HD: usize, F: Float, D: Backend<F>> TensorCollection<F, D> for DynamicNtkRope<HD, D> {
-    type To<F2: Dtype, D2: Device<F2>> = DynamicNtkRope<HD, D2>;
-
-    fn iter_tensors<V: ModuleVisitor<Self, F, D>>(
-        visitor: &mut V,
-    ) -> std::result::Result<Option<Self::To<V::E2, V::D2>>, V::Err> {
-        let config = Cell::new(DynamicNtkRopeConfig::default()); // as in GroupRmsNorm
-        visitor.visit_fields(
-            Self::module(
-                "",
-                |rope| {
-                    config.set(rope.config);
-                    &rope.no_weights
-                },
-                |rope| {
-                    config.set(rope.config);
-                    &mut rope.no_weights
-                },
-            ),
-            |_| DynamicNtkRope::unbuilt(config.get()),
-        )
-    }
+settings_only! {
+    [const HD: usize] DynamicNtkRope<HD>, DynamicNtkRopeConfig::default(), DynamicNtkRope::unbuilt
 }
 
 impl<const HD: usize, D: Storage<f32>> fmt::Display for DynamicNtkRope<HD, D> {
@@ -182,12 +162,4 @@ impl<const HD: usize, D: Storage<f32>> fmt::Display for DynamicNtkRope<HD, D> {
     }
 }
 
-/// Shows the settings, not the table.
-impl<const HD: usize, D: Storage<f32>> fmt::Debug for DynamicNtkRope<HD, D> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("DynamicNtkRope")
-            .field("head_dim", &HD)
-            .field("config", &self.config)
-            .finish_non_exhaustive()
-    }
-}
+shown! { [const HD: usize, D: Storage<f32>] DynamicNtkRope<HD, D>, head_dim: HD; config }

@@ -3,13 +3,13 @@
 use super::RotaryFrequencies;
 use crate::checks::{require, same_shape};
 use crate::error::{Error, Result};
+use crate::module::{settings_only, shown};
 use crate::number::Number;
 use crate::positions::{Places, Positions};
 use crate::rope::Layout;
 use crate::rope::{GrowingTable, NoWeights, assert_head};
 use crate::rope::{MAX_TABLE_POSITIONS, RotaryTables};
 use crate::tensor::*;
-use std::cell::RefCell;
 use std::fmt;
 use std::ops::Range;
 
@@ -187,31 +187,11 @@ impl<const HD: usize, B: Dim, S: Dim, N: Dim, F: Float, D: Backend<F>, T: Tape<F
 
 impl<const HD: usize, D: Storage<f32>> NonMutableModule for ScaledRope<HD, D> {}
 
-impl<const HD: usize, F: Float, D: Backend<F>> TensorCollection<F, D> for ScaledRope<HD, D> {
-    type To<F2: Dtype, D2: Device<F2>> = ScaledRope<HD, D2>;
-
-    fn iter_tensors<V: ModuleVisitor<Self, F, D>>(
-        visitor: &mut V,
-    ) -> std::result::Result<Option<Self::To<V::E2, V::D2>>, V::Err> {
+settings_only! {
+    [const HD: usize] ScaledRope<HD>, {
         const { assert_head(HD) };
-        // As in GroupRmsNorm. A module that is built from nothing is plain RoPE.
-        let plain = ScaledRopeConfig::new(RotaryFrequencies::of_checked(HD), 2048);
-        let config = RefCell::new(plain);
-        visitor.visit_fields(
-            Self::module(
-                "",
-                |rope| {
-                    config.replace(rope.config.clone());
-                    &rope.no_weights
-                },
-                |rope| {
-                    config.replace(rope.config.clone());
-                    &mut rope.no_weights
-                },
-            ),
-            |_| ScaledRope::unbuilt(config.borrow().clone()),
-        )
-    }
+        ScaledRopeConfig::new(RotaryFrequencies::of_checked(HD), 2048) // plain RoPE
+    }, ScaledRope::unbuilt
 }
 
 impl<const HD: usize, D: Storage<f32>> fmt::Display for ScaledRope<HD, D> {
@@ -244,12 +224,4 @@ pub(crate) fn write_unusual(
     write!(f, ")")
 }
 
-/// Shows the settings, not the table.
-impl<const HD: usize, D: Storage<f32>> fmt::Debug for ScaledRope<HD, D> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ScaledRope")
-            .field("head_dim", &HD)
-            .field("config", &self.config)
-            .finish_non_exhaustive()
-    }
-}
+shown! { [const HD: usize, D: Storage<f32>] ScaledRope<HD, D>, head_dim: HD; config }

@@ -11,6 +11,7 @@ pub use formula::layer_norm;
 
 use crate::checks::{MAX_ELEMENTS, check_eps};
 use crate::error::{Error, Result};
+use crate::module::shown;
 use crate::tensor::*;
 use const_panic::concat_panic;
 use std::cell::Cell;
@@ -166,12 +167,6 @@ impl<const H: usize, F: Dtype, D: Storage<F>> fmt::Display for LayerNorm<H, F, D
     }
 }
 
-/// Shows the settings, not the weights.
-impl<const H: usize, F: Dtype, D: Storage<F>> fmt::Debug for LayerNorm<H, F, D> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("LayerNorm")
-            .field("hidden_size", &H)
-            .field("config", &self.config)
-            .finish_non_exhaustive()
-    }
+shown! {
+    [const H: usize, F: Dtype, D: Storage<F>] LayerNorm<H, F, D>, hidden_size: H; config
 }

@@ -9,10 +9,10 @@ pub use formula::linear;
 
 use crate::checks::MAX_ELEMENTS;
 use crate::error::{Error, Result};
-use crate::init::{self, Init};
+use crate::init::Init;
+use crate::module::{drawn_weight, shown};
 use crate::tensor::*;
 use const_panic::concat_panic;
-use std::cell::Cell;
 use std::fmt;
 
 /// Settings of a [`Linear`].
@@ -126,36 +126,8 @@ impl<I: ConstDim, O: ConstDim, B: Dim, S: Dim, F: Float, D: Backend<F>, T: Tape<
     }
 }
 
-impl<I: ConstDim, O: ConstDim, F: Dtype, D: Storage<F>> NonMutableModule for Linear<I, O, F, D> {}
-
-impl<I: ConstDim, O: ConstDim, F: Float, D: Backend<F>> TensorCollection<F, D>
-    for Linear<I, O, F, D>
-{
-    type To<F2: Dtype, D2: Device<F2>> = Linear<I, O, F2, D2>;
-
-    fn iter_tensors<V: ModuleVisitor<Self, F, D>>(
-        visitor: &mut V,
-    ) -> std::result::Result<Option<Self::To<V::E2, V::D2>>, V::Err> {
-        const { assert_matrix(I::SIZE, O::SIZE) };
-        let config = Cell::new(LinearConfig::default()); // as in GroupRmsNorm
-        init::prepare_reset(config.get().init());
-        visitor.visit_fields(
-            Self::tensor(
-                "weight",
-                |linear| {
-                    config.set(linear.config);
-                    &linear.weight
-                },
-                |linear| {
-                    config.set(linear.config);
-                    init::prepare_reset(linear.config.init());
-                    &mut linear.weight
-                },
-                TensorOptions::reset_with(init::reset),
-            ),
-            |weight| Linear { weight, config: config.get() },
-        )
-    }
+drawn_weight! {
+    [I: ConstDim, O: ConstDim] Linear<I, O>, LinearConfig, assert_matrix(I::SIZE, O::SIZE)
 }
 
 impl<I: ConstDim, O: ConstDim, F: Dtype, D: Storage<F>> fmt::Display for Linear<I, O, F, D> {
@@ -164,13 +136,6 @@ impl<I: ConstDim, O: ConstDim, F: Dtype, D: Storage<F>> fmt::Display for Linear<
     }
 }
 
-/// Shows the settings, not the weight.
-impl<I: ConstDim, O: ConstDim, F: Dtype, D: Storage<F>> fmt::Debug for Linear<I, O, F, D> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Linear")
-            .field("inputs", &I::SIZE)
-            .field("outputs", &O::SIZE)
-            .field("config", &self.config)
-            .finish_non_exhaustive()
-    }
+shown! {
+    [I: ConstDim, O: ConstDim, F: Dtype, D: Storage<F>] Linear<I, O, F, D>, inputs: I::SIZE, outputs: O::SIZE; config
 }

@@ -6,6 +6,7 @@ use super::rope::LlamaRope;
 use crate::attention::{GroupedQueryAttention, KvCache};
 use crate::error::Result;
 use crate::feedforward::SwiGlu;
+use crate::module::parts;
 use crate::norm::GroupRmsNorm;
 use crate::position::{NoPosition, PositionEncoding, Positions};
 use crate::tensor::*;
@@ -121,65 +122,9 @@ impl<
     }
 }
 
-impl<
-    const H: usize,
-    const NH: usize,
-    const NKV: usize,
-    const HD: usize,
-    const FF: usize,
-    F,
-    D,
-    N,
-    P,
-> NonMutableModule for TransformerBlock<H, NH, NKV, HD, FF, F, D, N, P>
-where
-    F: Dtype,
-    D: Storage<F> + Storage<f32>,
-{
-}
-
-impl<
-    const H: usize,
-    const NH: usize,
-    const NKV: usize,
-    const HD: usize,
-    const FF: usize,
-    F,
-    D,
-    N,
-    P,
-> TensorCollection<F, D> for TransformerBlock<H, NH, NKV, HD, FF, F, D, N, P>
-where
-    F: Float,
-    D: Backend<F>,
-    N: TensorCollection<F, D>,
-    P: TensorCollection<F, D>,
-{
-    type To<F2: Dtype, D2: Device<F2>> =
-        TransformerBlock<H, NH, NKV, HD, FF, F2, D2, N::To<F2, D2>, P::To<F2, D2>>;
-
-    fn iter_tensors<V: ModuleVisitor<Self, F, D>>(
-        visitor: &mut V,
-    ) -> std::result::Result<Option<Self::To<V::E2, V::D2>>, V::Err> {
-        visitor.visit_fields(
-            (
-                Self::module("input_layernorm", |m| &m.input_layernorm, |m| &mut m.input_layernorm),
-                Self::module("self_attn", |m| &m.self_attn, |m| &mut m.self_attn),
-                Self::module(
-                    "post_attention_layernorm",
-                    |m| &m.post_attention_layernorm,
-                    |m| &mut m.post_attention_layernorm,
-                ),
-                Self::module("mlp", |m| &m.mlp, |m| &mut m.mlp),
-            ),
-            |(input_layernorm, self_attn, post_attention_layernorm, mlp)| TransformerBlock {
-                input_layernorm,
-                self_attn,
-                post_attention_layernorm,
-                mlp,
-            },
-        )
-    }
+parts! {
+    [const H: usize, const NH: usize, const NKV: usize, const HD: usize, const FF: usize] TransformerBlock<H, NH, NKV, HD, FF; N, P>
+    { input_layernorm: "input_layernorm", self_attn: "self_attn", post_attention_layernorm: "post_attention_layernorm", mlp: "mlp" }
 }
 
 /// Shows the parts, not the weights.

@@ -10,11 +10,11 @@ use crate::embedding::{VocabEmbedding, VocabEmbeddingConfig};
 use crate::error::{Error, Result};
 use crate::feedforward::SwiGlu;
 use crate::linear::{Linear, LinearConfig};
+use crate::module::{parts, shown};
 use crate::norm::{GroupRmsNorm, GroupRmsNormConfig};
 use crate::position::{NoPosition, PositionEncoding, Positions};
 use crate::rope::{NtkAwareRopeConfig, PastCache};
 use crate::tensor::*;
-use std::fmt;
 
 /// Settings of a [`LlamaTransformer`].
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -386,108 +386,18 @@ impl<
     }
 }
 
-impl<
-    const V: usize,
-    const H: usize,
-    const NH: usize,
-    const NKV: usize,
-    const HD: usize,
-    const FF: usize,
-    const L: usize,
-    F: Dtype,
-    D: Storage<F> + Storage<f32>,
-    O,
-    E,
-    N,
-    P,
-    X,
-> NonMutableModule for LlamaTransformer<V, H, NH, NKV, HD, FF, L, F, D, O, E, N, P, X>
-{
-}
-
-impl<
-    const V: usize,
-    const H: usize,
-    const NH: usize,
-    const NKV: usize,
-    const HD: usize,
-    const FF: usize,
-    const L: usize,
-    F: Float,
-    D: Backend<F>,
-    O: TensorCollection<F, D>,
-    E: TensorCollection<F, D>,
-    N: TensorCollection<F, D>,
-    P: TensorCollection<F, D>,
-    X: TensorCollection<F, D>,
-> TensorCollection<F, D> for LlamaTransformer<V, H, NH, NKV, HD, FF, L, F, D, O, E, N, P, X>
-{
-    type To<F2: Dtype, D2: Device<F2>> = LlamaTransformer<
-        V,
-        H,
-        NH,
-        NKV,
-        HD,
-        FF,
-        L,
-        F2,
-        D2,
-        O::To<F2, D2>,
-        E::To<F2, D2>,
-        N::To<F2, D2>,
-        P::To<F2, D2>,
-        X::To<F2, D2>,
-    >;
-
-    fn iter_tensors<Vis: ModuleVisitor<Self, F, D>>(
-        visitor: &mut Vis,
-    ) -> std::result::Result<Option<Self::To<Vis::E2, Vis::D2>>, Vis::Err> {
-        visitor.visit_fields(
-            (
-                Self::module("model.embed_tokens", |m| &m.embed_tokens, |m| &mut m.embed_tokens),
-                Self::module("model.position", |m| &m.position, |m| &mut m.position),
-                Self::module("model.layers", |m| &m.layers, |m| &mut m.layers),
-                Self::module("model.norm", |m| &m.norm, |m| &mut m.norm),
-                Self::module("lm_head", |m| &m.lm_head, |m| &mut m.lm_head),
-            ),
-            |(embed_tokens, position, layers, norm, lm_head)| LlamaTransformer {
-                embed_tokens,
-                position,
-                layers,
-                norm,
-                lm_head,
-            },
-        )
+parts! {
+    [const V: usize, const H: usize, const NH: usize, const NKV: usize, const HD: usize, const FF: usize, const L: usize]
+    LlamaTransformer<V, H, NH, NKV, HD, FF, L; O, E, N, P, X>
+    {
+        embed_tokens: "model.embed_tokens", position: "model.position", layers: "model.layers", norm: "model.norm",
+        lm_head: "lm_head"
     }
 }
 
-/// Shows the sizes, not the weights.
-impl<
-    const V: usize,
-    const H: usize,
-    const NH: usize,
-    const NKV: usize,
-    const HD: usize,
-    const FF: usize,
-    const L: usize,
-    F: Dtype,
-    D: Storage<F> + Storage<f32>,
-    O,
-    E,
-    N,
-    P,
-    X,
-> fmt::Debug for LlamaTransformer<V, H, NH, NKV, HD, FF, L, F, D, O, E, N, P, X>
-{
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("LlamaTransformer")
-            .field("vocab_size", &V)
-            .field("hidden_size", &H)
-            .field("num_heads", &NH)
-            .field("num_kv_heads", &NKV)
-            .field("head_dim", &HD)
-            .field("ffn_hidden_size", &FF)
-            .field("num_layers", &L)
-            .finish_non_exhaustive()
-    }
+shown! {
+    [const V: usize, const H: usize, const NH: usize, const NKV: usize, const HD: usize, const FF: usize, const L: usize,
+     F: Dtype, D: Storage<F> + Storage<f32>, O, E, N, P, X]
+    LlamaTransformer<V, H, NH, NKV, HD, FF, L, F, D, O, E, N, P, X>, vocab_size: V, hidden_size: H, num_heads: NH,
+    num_kv_heads: NKV, head_dim: HD, ffn_hidden_size: FF, num_layers: L
 }

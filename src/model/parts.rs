@@ -4,10 +4,10 @@ use crate::embedding::VocabEmbedding;
 use crate::error::{Error, Result};
 use crate::layernorm::LayerNorm;
 use crate::linear::linear;
+use crate::module::{parts, shown};
 use crate::norm::GroupRmsNorm;
 use crate::parallel::ParallelVocabEmbedding;
 use crate::tensor::*;
-use std::fmt;
 
 /// Tokens, `[b, s, h]`.
 pub type Tokens<B, S, const H: usize, F, D, T = NoneTape> = Tensor<(B, S, Const<H>), F, D, T>;
@@ -168,31 +168,14 @@ impl<const V: usize, const H: usize, const W: usize, F: Float, D: Backend<F>> Em
     }
 }
 
-impl<const V: usize, const H: usize, const W: usize, F: Float, D: Backend<F>> TensorCollection<F, D>
-    for Shards<V, H, W, F, D>
-{
-    type To<F2: Dtype, D2: Device<F2>> = Shards<V, H, W, F2, D2>;
-
-    fn iter_tensors<Vis: ModuleVisitor<Self, F, D>>(
-        visitor: &mut Vis,
-    ) -> std::result::Result<Option<Self::To<Vis::E2, Vis::D2>>, Vis::Err> {
-        visitor.visit_fields(Self::module("shards", |m| &m.shards, |m| &mut m.shards), |shards| {
-            Shards { shards }
-        })
-    }
+parts! {
+    [const V: usize, const H: usize, const W: usize] Shards<V, H, W>
+    { shards: "shards" }
 }
 
-/// Shows the sizes, not the rows.
-impl<const V: usize, const H: usize, const W: usize, F: Dtype, D: Storage<F>> fmt::Debug
-    for Shards<V, H, W, F, D>
-{
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Shards")
-            .field("vocab_size", &V)
-            .field("embedding_dim", &H)
-            .field("world_size", &W)
-            .finish_non_exhaustive()
-    }
+shown! {
+    [const V: usize, const H: usize, const W: usize, F: Dtype, D: Storage<F>] Shards<V, H, W, F, D>,
+    vocab_size: V, embedding_dim: H, world_size: W
 }
 
 /// From tokens to logits: what stands at the end of a model.

@@ -2,10 +2,10 @@
 
 use crate::error::{Error, Result};
 use crate::frequencies::{DynamicNtkRope, DynamicNtkRopeConfig, ScaledRope, ScaledRopeConfig};
+use crate::module::settings_only;
 use crate::position::{PositionEncoding, Positions};
 use crate::rope::{NoWeights, NtkAwareRope, NtkAwareRopeConfig, RotaryTables};
 use crate::tensor::*;
-use std::cell::RefCell;
 use std::fmt;
 
 /// Which frequencies a [`LlamaRope`] turns by.
@@ -156,29 +156,8 @@ pub enum InLlama {
     Other,
 }
 
-impl<const HD: usize, F: Float, D: Backend<F>> TensorCollection<F, D> for LlamaRope<HD, D> {
-    type To<F2: Dtype, D2: Device<F2>> = LlamaRope<HD, D2>;
-
-    fn iter_tensors<V: ModuleVisitor<Self, F, D>>(
-        visitor: &mut V,
-    ) -> std::result::Result<Option<Self::To<V::E2, V::D2>>, V::Err> {
-        // As in GroupRmsNorm.
-        let config = RefCell::new(LlamaRopeConfig::NtkAware(Default::default()));
-        visitor.visit_fields(
-            Self::module(
-                "",
-                |rope| {
-                    config.replace(rope.config());
-                    &rope.no_weights
-                },
-                |rope| {
-                    config.replace(rope.config());
-                    &mut rope.no_weights
-                },
-            ),
-            |_| LlamaRope::unbuilt(config.borrow().clone()),
-        )
-    }
+settings_only! {
+    [const HD: usize] LlamaRope<HD>, LlamaRopeConfig::NtkAware(Default::default()), LlamaRope::unbuilt
 }
 
 impl<const HD: usize, D: Storage<f32>> fmt::Display for LlamaRope<HD, D> {

@@ -12,10 +12,10 @@ pub use formula::group_rms_norm;
 
 use crate::checks::{MAX_ELEMENTS, check_eps};
 use crate::error::{Error, Result};
-use crate::init::{self, Init};
+use crate::init::Init;
+use crate::module::{drawn_weight, shown};
 use crate::tensor::*;
 use const_panic::concat_panic;
-use std::cell::Cell;
 use std::fmt;
 
 /// Settings of a [`GroupRmsNorm`].
@@ -194,41 +194,8 @@ impl<const H: usize, const GZ: usize, B: Dim, S: Dim, F: Float, D: Backend<F>, T
     }
 }
 
-impl<const H: usize, const GZ: usize, F: Dtype, D: Storage<F>> NonMutableModule
-    for GroupRmsNorm<H, GZ, F, D>
-{
-}
-
-impl<const H: usize, const GZ: usize, F: Float, D: Backend<F>> TensorCollection<F, D>
-    for GroupRmsNorm<H, GZ, F, D>
-{
-    type To<F2: Dtype, D2: Device<F2>> = GroupRmsNorm<H, GZ, F2, D2>;
-
-    fn iter_tensors<V: ModuleVisitor<Self, F, D>>(
-        visitor: &mut V,
-    ) -> std::result::Result<Option<Self::To<V::E2, V::D2>>, V::Err> {
-        const { assert_groups(H, GZ) };
-        // dfdx copies tensors between modules, but not settings. They are noted here when dfdx
-        // reaches for the tensor. A module that is built from nothing gets the defaults.
-        let config = Cell::new(GroupRmsNormConfig::default());
-        init::prepare_reset(config.get().init());
-        visitor.visit_fields(
-            Self::tensor(
-                "weight",
-                |norm| {
-                    config.set(norm.config);
-                    &norm.weight
-                },
-                |norm| {
-                    config.set(norm.config);
-                    init::prepare_reset(norm.config.init());
-                    &mut norm.weight
-                },
-                TensorOptions::reset_with(init::reset),
-            ),
-            |weight| GroupRmsNorm { weight, config: config.get() },
-        )
-    }
+drawn_weight! {
+    [const H: usize, const GZ: usize] GroupRmsNorm<H, GZ>, GroupRmsNormConfig, assert_groups(H, GZ)
 }
 
 impl<const H: usize, const GZ: usize, F: Dtype, D: Storage<F>> fmt::Display
@@ -240,15 +207,6 @@ impl<const H: usize, const GZ: usize, F: Dtype, D: Storage<F>> fmt::Display
     }
 }
 
-/// Shows the settings, not the weight.
-impl<const H: usize, const GZ: usize, F: Dtype, D: Storage<F>> fmt::Debug
-    for GroupRmsNorm<H, GZ, F, D>
-{
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("GroupRmsNorm")
-            .field("hidden_size", &H)
-            .field("group_size", &GZ)
-            .field("config", &self.config)
-            .finish_non_exhaustive()
-    }
+shown! {
+    [const H: usize, const GZ: usize, F: Dtype, D: Storage<F>] GroupRmsNorm<H, GZ, F, D>, hidden_size: H, group_size: GZ; config
 }

@@ -21,11 +21,11 @@ pub use shuffle::Shuffle;
 
 use crate::embedding::assert_table;
 use crate::error::{Error, Result};
-use crate::init::{self, Init};
+use crate::init::Init;
+use crate::module::{drawn_weight, shown};
 use crate::tensor::*;
 use const_panic::concat_panic;
 use shards::check_rank;
-use std::cell::Cell;
 use std::fmt;
 use std::ops::Range;
 
@@ -224,39 +224,9 @@ where
     }
 }
 
-impl<const V: usize, const M: usize, const W: usize, F: Dtype, D: Storage<F>> NonMutableModule
-    for ParallelVocabEmbedding<V, M, W, F, D>
-{
-}
-
-impl<const V: usize, const M: usize, const W: usize, F: Float, D: Backend<F>> TensorCollection<F, D>
-    for ParallelVocabEmbedding<V, M, W, F, D>
-{
-    type To<F2: Dtype, D2: Device<F2>> = ParallelVocabEmbedding<V, M, W, F2, D2>;
-
-    fn iter_tensors<Vis: ModuleVisitor<Self, F, D>>(
-        visitor: &mut Vis,
-    ) -> std::result::Result<Option<Self::To<Vis::E2, Vis::D2>>, Vis::Err> {
-        const { assert_shards(V, M, W) };
-        let config = Cell::new(ParallelVocabEmbeddingConfig::default()); // as in GroupRmsNorm
-        init::prepare_reset(config.get().init());
-        visitor.visit_fields(
-            Self::tensor(
-                "weight",
-                |shard| {
-                    config.set(shard.config);
-                    &shard.weight
-                },
-                |shard| {
-                    config.set(shard.config);
-                    init::prepare_reset(shard.config.init());
-                    &mut shard.weight
-                },
-                TensorOptions::reset_with(init::reset),
-            ),
-            |weight| ParallelVocabEmbedding { weight, config: config.get() },
-        )
-    }
+drawn_weight! {
+    [const V: usize, const M: usize, const W: usize] ParallelVocabEmbedding<V, M, W>,
+    ParallelVocabEmbeddingConfig, assert_shards(V, M, W)
 }
 
 impl<const V: usize, const M: usize, const W: usize, F: Dtype, D: Storage<F>> fmt::Display
@@ -272,16 +242,7 @@ impl<const V: usize, const M: usize, const W: usize, F: Dtype, D: Storage<F>> fm
     }
 }
 
-/// Shows the settings, not the rows.
-impl<const V: usize, const M: usize, const W: usize, F: Dtype, D: Storage<F>> fmt::Debug
-    for ParallelVocabEmbedding<V, M, W, F, D>
-{
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ParallelVocabEmbedding")
-            .field("vocab_size", &V)
-            .field("embedding_dim", &M)
-            .field("world_size", &W)
-            .field("config", &self.config)
-            .finish_non_exhaustive()
-    }
+shown! {
+    [const V: usize, const M: usize, const W: usize, F: Dtype, D: Storage<F>] ParallelVocabEmbedding<V, M, W, F, D>,
+    vocab_size: V, embedding_dim: M, world_size: W; config
 }

@@ -21,11 +21,11 @@ pub use tables::{MAX_TABLE_POSITIONS, RotaryTables};
 
 use crate::checks::require;
 use crate::error::{Error, Result};
+use crate::module::{settings_only, shown};
 use crate::number::Number;
 use crate::positions::{Places, Positions};
 use crate::tensor::*;
 use const_panic::concat_panic;
-use std::cell::Cell;
 use std::fmt;
 use std::ops::Range;
 
@@ -322,28 +322,8 @@ impl<const HD: usize, B: Dim, S: Dim, N: Dim, F: Float, D: Backend<F>, T: Tape<F
     }
 }
 
-impl<const HD: usize, F: Float, D: Backend<F>> TensorCollection<F, D> for NtkAwareRope<HD, D> {
-    type To<F2: Dtype, D2: Device<F2>> = NtkAwareRope<HD, D2>;
-
-    fn iter_tensors<V: ModuleVisitor<Self, F, D>>(
-        visitor: &mut V,
-    ) -> std::result::Result<Option<Self::To<V::E2, V::D2>>, V::Err> {
-        let config = Cell::new(NtkAwareRopeConfig::default()); // as in GroupRmsNorm
-        visitor.visit_fields(
-            Self::module(
-                "",
-                |rope| {
-                    config.set(rope.config);
-                    &rope.no_weights
-                },
-                |rope| {
-                    config.set(rope.config);
-                    &mut rope.no_weights
-                },
-            ),
-            |_| NtkAwareRope::unbuilt(config.get()),
-        )
-    }
+settings_only! {
+    [const HD: usize] NtkAwareRope<HD>, NtkAwareRopeConfig::default(), NtkAwareRope::unbuilt
 }
 
 impl<const HD: usize, D: Storage<f32>> fmt::Display for NtkAwareRope<HD, D> {
@@ -368,12 +348,4 @@ impl<const HD: usize, D: Storage<f32>> fmt::Display for NtkAwareRope<HD, D> {
     }
 }
 
-/// Shows the settings, not the tables.
-impl<const HD: usize, D: Storage<f32>> fmt::Debug for NtkAwareRope<HD, D> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("NtkAwareRope")
-            .field("head_dim", &HD)
-            .field("config", &self.config)
-            .finish_non_exhaustive()
-    }
-}
+shown! { [const HD: usize, D: Storage<f32>] NtkAwareRope<HD, D>, head_dim: HD; config }

@@ -5,11 +5,11 @@ use crate::checks::{require, same_shape};
 use crate::error::{Error, Result};
 use crate::frequencies::RotaryFrequencies;
 use crate::frequencies::scaled::write_unusual;
+use crate::module::{settings_only, shown};
 use crate::rope::RotaryTables;
 use crate::rope::layouts::{Layout, check_heads};
 use crate::rope::{NoWeights, assert_head};
 use crate::tensor::*;
-use std::cell::RefCell;
 use std::fmt;
 use std::marker::PhantomData;
 
@@ -217,35 +217,14 @@ impl<const HD: usize, const AXES: usize, D: Storage<f32>> NonMutableModule
 {
 }
 
-impl<const HD: usize, const AXES: usize, F: Float, D: Backend<F>> TensorCollection<F, D>
-    for AxialRope<HD, AXES, D>
-{
-    type To<F2: Dtype, D2: Device<F2>> = AxialRope<HD, AXES, D2>;
-
-    fn iter_tensors<V: ModuleVisitor<Self, F, D>>(
-        visitor: &mut V,
-    ) -> std::result::Result<Option<Self::To<V::E2, V::D2>>, V::Err> {
+settings_only! {
+    [const HD: usize, const AXES: usize] AxialRope<HD, AXES>, {
         const { assert_head(HD) };
-        // As in GroupRmsNorm. A module that is built from nothing turns by its first coordinate.
+        // It turns by its first coordinate.
         let plain = RotaryFrequencies::of_checked(HD);
         let planes = plain.frequencies().iter().map(|theta| (0, *theta)).collect();
-        let planes = AxialPlanes { planes, scale: 1.0 };
-        let config = RefCell::new(AxialRopeConfig { planes, layout: Layout::HalfSplit });
-        visitor.visit_fields(
-            Self::module(
-                "",
-                |rope| {
-                    config.replace(rope.config.clone());
-                    &rope.no_weights
-                },
-                |rope| {
-                    config.replace(rope.config.clone());
-                    &mut rope.no_weights
-                },
-            ),
-            |_| AxialRope::of_config(config.borrow().clone()),
-        )
-    }
+        AxialRopeConfig { planes: AxialPlanes { planes, scale: 1.0 }, layout: Layout::HalfSplit }
+    }, AxialRope::of_config
 }
 
 impl<const HD: usize, const AXES: usize, D: Storage<f32>> fmt::Display for AxialRope<HD, AXES, D> {
@@ -258,12 +237,4 @@ impl<const HD: usize, const AXES: usize, D: Storage<f32>> fmt::Display for Axial
     }
 }
 
-impl<const HD: usize, const AXES: usize, D: Storage<f32>> fmt::Debug for AxialRope<HD, AXES, D> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("AxialRope")
-            .field("head_dim", &HD)
-            .field("axes", &AXES)
-            .field("config", &self.config)
-            .finish_non_exhaustive()
-    }
-}
+shown! { [const HD: usize, const AXES: usize, D: Storage<f32>] AxialRope<HD, AXES, D>, head_dim: HD, axes: AXES; config }

@@ -4,6 +4,7 @@ use super::formula::xpos_scale;
 use crate::checks::require;
 use crate::error::Result;
 use crate::frequencies::scaled::{check_max_position, places_in_table, write_unusual};
+use crate::module::{settings_only, shown};
 use crate::number::Number;
 use crate::positions::{Places, Positions};
 use crate::rope::Layout;
@@ -11,7 +12,6 @@ use crate::rope::RotaryTables;
 use crate::rope::rotary_frequencies;
 use crate::rope::{GrowingTable, NoWeights, assert_head};
 use crate::tensor::*;
-use std::cell::Cell;
 use std::fmt;
 
 /// Settings of an [`XPos`].
@@ -235,28 +235,8 @@ enum Side {
     Keys,
 }
 
-impl<const HD: usize, F: Float, D: Backend<F>> TensorCollection<F, D> for XPos<HD, D> {
-    type To<F2: Dtype, D2: Device<F2>> = XPos<HD, D2>;
-
-    fn iter_tensors<V: ModuleVisitor<Self, F, D>>(
-        visitor: &mut V,
-    ) -> std::result::Result<Option<Self::To<V::E2, V::D2>>, V::Err> {
-        let config = Cell::new(XPosConfig::default()); // as in GroupRmsNorm
-        visitor.visit_fields(
-            Self::module(
-                "",
-                |xpos| {
-                    config.set(xpos.config);
-                    &xpos.no_weights
-                },
-                |xpos| {
-                    config.set(xpos.config);
-                    &mut xpos.no_weights
-                },
-            ),
-            |_| XPos::unbuilt(config.get()),
-        )
-    }
+settings_only! {
+    [const HD: usize] XPos<HD>, XPosConfig::default(), XPos::unbuilt
 }
 
 impl<const HD: usize, D: Storage<f32>> fmt::Display for XPos<HD, D> {
@@ -275,12 +255,4 @@ impl<const HD: usize, D: Storage<f32>> fmt::Display for XPos<HD, D> {
     }
 }
 
-/// Shows the settings, not the tables.
-impl<const HD: usize, D: Storage<f32>> fmt::Debug for XPos<HD, D> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("XPos")
-            .field("head_dim", &HD)
-            .field("config", &self.config)
-            .finish_non_exhaustive()
-    }
-}
+shown! { [const HD: usize, D: Storage<f32>] XPos<HD, D>, head_dim: HD; config }

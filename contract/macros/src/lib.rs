@@ -105,7 +105,7 @@ fn bug_of(arguments: TokenStream, item: TokenStream) -> Result<Tokens> {
     let source = option(said.take("source").ok());
     let (declared, implementation) = match said.take("of") {
         Ok(kept) => (quote!(), quote!(#kept)),
-        Err(_) => (quote!(struct #name;), quote!(#name)),
+        Err(_) => (quote!(pub(super) struct #name;), quote!(#name)),
     };
     said.has_no_more()?;
     let id_text = id.value();
@@ -116,7 +116,7 @@ fn bug_of(arguments: TokenStream, item: TokenStream) -> Result<Tokens> {
         #wrong
 
         impl #name {
-            const BUG: crate::component::Bug<crate::#component::Interface> = crate::component::Bug {
+            pub(super) const BUG: crate::component::Bug<crate::#component::Interface> = crate::component::Bug {
                 id: #id,
                 misconception: #misconception,
                 story: #story,

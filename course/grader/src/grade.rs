@@ -384,7 +384,7 @@ fn digest(parts: &Parts, settings: &Settings, tasks: &[&Task]) -> Result<String>
         "exercises/submission/src",
         "exercises/tensor/src",
         "tensor/src",
-        "exercises/tests/autograder/adapters",
+        "exercises/adapters/src",
     ] {
         below(&parts.course.join(folder), &mut files);
     }

@@ -29,6 +29,8 @@ pub struct Parts {
     pub deps: PathBuf,
     /// What `exercises` names, and its file in `deps`.
     pub of_exercises: BTreeMap<String, String>,
+    /// What `adapters` names.
+    pub of_adapters: BTreeMap<String, String>,
     /// What `submission` names.
     pub of_submission: BTreeMap<String, String>,
     /// The program `sandbox-exec`.
@@ -85,6 +87,7 @@ impl Parts {
             course: course.to_path_buf(),
             deps,
             of_exercises: named_by(&course.join("exercises"), course, &built)?,
+            of_adapters: named_by(&course.join("exercises/adapters"), course, &built)?,
             of_submission: named_by(&course.join("exercises/submission"), course, &built)?,
             sandbox_exec,
             rustc: rustc.program,
@@ -92,6 +95,16 @@ impl Parts {
             _in_use: Some(Arc::new(in_use)),
         })
     }
+}
+
+/// Whether a library is built for each submission, and of its files.
+pub fn is_built_apart(name: &str) -> bool {
+    ["exercises", "adapters"].contains(&name)
+}
+
+/// The file of such a library.
+pub fn library_of(name: &str) -> String {
+    format!("lib{name}.rlib")
 }
 
 /// What cargo built.
@@ -125,7 +138,7 @@ impl Built {
             let text = |value: &Value| value.as_str().unwrap_or_default().to_string();
             let (name, id) = (text(&message["target"]["name"]), text(&message["package_id"]));
             // The lecturer's own exercises are no part of anybody's.
-            let is_own = name == "exercises" || name == "submission";
+            let is_own = is_built_apart(&name) || name == "submission";
             for file in
                 message["filenames"].as_array().into_iter().flatten().filter_map(Value::as_str)
             {
@@ -216,8 +229,11 @@ fn named_by(folder: &Path, course: &Path, built: &Built) -> Result<BTreeMap<Stri
     let locked: Vec<&str> = locked.flatten().filter_map(toml::Value::as_str).collect();
 
     let mut crates = BTreeMap::new();
-    // Those of the submission's own are built with it.
-    for name in named.flat_map(|table| table.keys()).filter(|name| *name != "exercises") {
+    for name in named.flat_map(|table| table.keys()) {
+        if is_built_apart(name) {
+            crates.insert(name.clone(), library_of(name));
+            continue;
+        }
         let version = locked.iter().find_map(|words| words.strip_prefix(&format!("{name} ")));
         let known = name.replace('-', "_");
         let is_it = |library: &&Library| {

@@ -6,7 +6,7 @@
 use crate::cage::{self, Cage};
 use crate::error::{Error, Result};
 use crate::intake::Taken;
-use crate::parts::Parts;
+use crate::parts::{Parts, is_built_apart};
 use crate::temporary::Temporary;
 use contract::registry::COMPONENTS;
 use contract::types::Message;
@@ -80,7 +80,7 @@ impl Stage {
 fn pristine(course: &Path) -> io::Result<Vec<(PathBuf, PathBuf)>> {
     let mut files: Vec<PathBuf> =
         ["exercises/src/lib.rs", "exercises/src/prelude.rs"].iter().map(PathBuf::from).collect();
-    for folder in ["exercises/submission/src", "exercises/tests/autograder/adapters"] {
+    for folder in ["exercises/adapters/src", "exercises/submission/src"] {
         for entry in course.join(folder).read_dir()? {
             files.push(Path::new(folder).join(entry?.file_name()));
         }
@@ -242,23 +242,23 @@ fn nobodys(ended: Ended<NoProgram>) -> Error {
 }
 
 fn attempt(cage: &Cage, parts: &Parts, stage: &Stage, starters: &[&str]) -> Attempt<(), NoProgram> {
-    let mut library = vec!["exercises/src/lib.rs".to_string(), "--crate-type=lib".to_string()];
-    library.push("--emit=metadata,link".to_string());
-    library.extend(["--check-cfg".to_string(), "cfg(starter, values(any()))".to_string()]);
-    for slug in starters {
-        library.extend(["--cfg".to_string(), format!("starter=\"{slug}\"")]);
-    }
-    if let Some(error) = crate_of(cage, parts, stage, EXERCISES, library, &parts.of_exercises)? {
-        return Ok(Err(error));
-    }
-    let mut named = parts.of_submission.clone();
-    named.insert(EXERCISES.to_string(), String::new());
-    let mut program =
-        vec!["exercises/submission/src/main.rs".to_string(), "--crate-type=bin".to_string()];
+    let library = ["--crate-type=lib", "--emit=metadata,link"];
+    let chosen =
+        starters.iter().map(|slug| format!("--cfg=starter=\"{slug}\"")).collect::<Vec<_>>();
+    let mut exercises = vec!["exercises/src/lib.rs", "--check-cfg=cfg(starter, values(any()))"];
+    exercises.extend(chosen.iter().map(String::as_str).chain(library));
+    let adapters = [&["exercises/adapters/src/lib.rs"][..], &library].concat();
     // Whole in itself: it needs no file of the system, and so can't read one.
-    program.push("-Ctarget-feature=+crt-static".to_string());
-    if let Some(error) = crate_of(cage, parts, stage, SUBMISSION, program, &named)? {
-        return Ok(Err(error));
+    let whole = "-Ctarget-feature=+crt-static";
+    let program = ["exercises/submission/src/main.rs", "--crate-type=bin", whole];
+    for (name, own, named) in [
+        (EXERCISES, &exercises[..], &parts.of_exercises),
+        ("adapters", &adapters, &parts.of_adapters),
+        (SUBMISSION, &program, &parts.of_submission),
+    ] {
+        if let Some(error) = crate_of(cage, parts, stage, name, own, named)? {
+            return Ok(Err(error));
+        }
     }
     let moved = std::fs::rename(stage.path().join("out").join(SUBMISSION), stage.program());
     moved
@@ -273,11 +273,11 @@ fn crate_of(
     parts: &Parts,
     stage: &Stage,
     name: &str,
-    own: Vec<String>,
+    own: &[&str],
     named: &BTreeMap<String, String>,
 ) -> std::result::Result<Option<CompileError>, NoProgram> {
     let mut arguments = vec![format!("--crate-name={name}")];
-    arguments.extend(own);
+    arguments.extend(own.iter().map(|word| word.to_string()));
     arguments.extend(named_crates(parts, stage.path(), named));
     arguments.push(format!("--out-dir={}", stage.path().join("out").display()));
     let Output { success, words, status, by_limit } =
@@ -346,10 +346,8 @@ pub fn named_crates(parts: &Parts, stage: &Path, named: &BTreeMap<String, String
         arguments.extend(["-L".to_string(), format!("dependency={}", folder.display())]);
     }
     for (name, file) in named {
-        let path = match name.as_str() {
-            EXERCISES => out.join("libexercises.rlib"),
-            _ => parts.deps.join(file),
-        };
+        let folder = if is_built_apart(name) { &out } else { &parts.deps };
+        let path = folder.join(file);
         arguments.extend(["--extern".to_string(), format!("{name}={}", path.display())]);
     }
     arguments

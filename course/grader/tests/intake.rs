@@ -246,7 +246,7 @@ fn what_counts_is_never_guessed() {
     let finished = format!("{NORM}\n// task norm/uniform: begin\n");
     class.write("starter/exercises/src/norm.rs", NORM);
     class.write("starter/exercises/backups/norm.rs", &finished);
-    class.write("starter/exercises/tests/autograder/adapters/norm.rs", "// the course's own");
+    class.write("starter/exercises/adapters/src/norm.rs", "// the course's own");
     assert_eq!(files(&take(&class.at("starter"))), ["norm"]);
     class.write("starter/final/norm.rs", NORM);
     assert_eq!(files(&take(&class.at("starter"))), ["norm"]);

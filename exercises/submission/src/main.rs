@@ -6,11 +6,8 @@
 // rustc takes functions from it, so that a submission need not compile them.
 extern crate dfdx_prebuilt as _;
 
-mod adapter;
-#[path = "../../tests/autograder/adapters/mod.rs"]
-mod adapters;
-
-use adapters::{ADAPTERS, Learner};
+use adapters::Learner;
+use interfaces::interface::*;
 use interfaces::panics;
 use protocol::{Asker, Ends, Implementations, Order, VERSION, serve, whole};
 use std::io;
@@ -44,16 +41,31 @@ fn run() -> io::Result<()> {
         }
         Order::Judge { slug } => {
             let asker = Asker::new(ends, 0);
-            let adapter = ADAPTERS.iter().find(|adapter| adapter.slug == slug);
-            let refusal = match adapter.and_then(|adapter| adapter.property) {
-                None => Some(format!("{slug} has no task about a property")),
-                Some(property) => catch_unwind(AssertUnwindSafe(|| property(&asker).err()))
-                    .unwrap_or_else(|payload| Some(panics::message(&*payload))),
+            let refusal = match catch_unwind(AssertUnwindSafe(|| property(&slug, &asker))) {
+                Ok(None) => Some(format!("{slug} has no task about a property")),
+                Ok(Some(said)) => said.err(),
+                Err(payload) => Some(panics::message(&*payload)),
             };
             asker.done(&refusal)
         }
     }
 }
+
+macro_rules! properties {
+    ($($slug:ident: $interface:ident, $property:expr;)+) => {
+        /// What the learner's own invariant of a component says of whoever is on the other side, if there is a task about it.
+        fn property(slug: &str, asker: &Asker) -> Option<Result<(), String>> {
+            match slug {
+                $(stringify!($slug) => {
+                    let property: Option<fn(&dyn $interface) -> Result<(), String>> = $property;
+                    Some(property?(asker))
+                })+
+                _ => None,
+            }
+        }
+    };
+}
+adapters::components!(properties);
 
 /// Answers go where standard output was. What the learner's code prints from now on goes to standard error.
 #[cfg(unix)]

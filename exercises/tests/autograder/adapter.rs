@@ -1,11 +1,12 @@
 //! What the autograder does with a component: it judges in the learner's own process.
 
-use crate::adapters::Learner;
-use contract::grade::Grade;
-use contract::property::Shown;
+use adapters::Learner;
+use contract::grade::{Grade, by_invariants, one};
+use contract::property::{Shown, refusal_of};
 use contract::run::Run;
 use contract::task::Task;
 use contract::violation::Verdict;
+use interfaces::interface::*;
 
 /// How the tasks of one component are graded.
 pub struct Adapter {
@@ -16,26 +17,22 @@ pub struct Adapter {
     /// One invariant, by its id: its sentence, and what it says.
     pub keeps: fn(&str, &Learner, &Run) -> (&'static str, Verdict),
     /// What the learner's own invariant says of an implementation, if the component has a task about it.
-    pub property: Option<fn(Shown) -> Option<String>>,
+    pub property: fn(Shown) -> Option<Option<String>>,
 }
 
-/// The adapter of a component: its implementation, and the learner's own invariant of it.
-macro_rules! adapter {
-    ($slug:literal, dyn $interface:ident, None) => {
-        adapter!(@ $slug, $interface, None)
-    };
-    ($slug:literal, dyn $interface:ident, Some($property:expr)) => {
-        adapter!(@ $slug, $interface, Some(|shown| contract::property::refusal_of::<dyn $interface>(shown, &$property)))
-    };
-    (@ $slug:literal, $interface:ident, $property:expr) => {
-        $crate::adapter::Adapter {
-            slug: $slug,
-            invariants: |task, learner, run| {
-                contract::grade::by_invariants::<dyn $interface>(task, learner, run)
+macro_rules! adapters {
+    ($($slug:ident: $interface:ident, $property:expr;)+) => {
+        /// An adapter for each component.
+        pub static ADAPTERS: &[Adapter] = &[$(Adapter {
+            slug: stringify!($slug),
+            invariants: |task, learner, run| by_invariants::<dyn $interface>(task, learner, run),
+            keeps: |id, learner, run| one::<dyn $interface>(id, learner, run),
+            property: |shown| {
+                let property: Option<fn(&dyn $interface) -> Result<(), String>> = $property;
+                let property = property?;
+                Some(refusal_of::<dyn $interface>(shown, &|shown| property(shown)))
             },
-            keeps: |id, learner, run| contract::grade::one::<dyn $interface>(id, learner, run),
-            property: $property,
-        }
+        },)+];
     };
 }
-pub(crate) use adapter;
+adapters::components!(adapters);

@@ -1,7 +1,8 @@
 //! One task, graded in this process.
 
-use crate::adapters::{ADAPTERS, Learner};
+use crate::adapter::ADAPTERS;
 use crate::types;
+use adapters::Learner;
 use contract::grade::Grade;
 use contract::property::Shown;
 use contract::run::Run;
@@ -39,10 +40,8 @@ pub fn judge(task: &Task) -> Grade {
 /// What the learner's invariant of a component says of one implementation.
 pub fn refusal(task: &Task, shown: Shown) -> Option<String> {
     let adapter = ADAPTERS.iter().find(|adapter| adapter.slug == task.component);
-    match adapter.and_then(|adapter| adapter.property) {
-        Some(property) => property(shown),
-        None => Some(write_an_adapter(task)),
-    }
+    let said = adapter.and_then(|adapter| (adapter.property)(shown));
+    said.unwrap_or_else(|| Some(write_an_adapter(task)))
 }
 
 /// A component that nobody hands on.
@@ -55,6 +54,6 @@ fn no_adapter(task: &Task) -> Grade {
 fn write_an_adapter(task: &Task) -> String {
     let (slug, name) = (task.component, task.name);
     format!(
-        "write exercises/tests/autograder/adapters/{slug}.rs with what {name} needs, and name it in ADAPTERS in its mod.rs"
+        "write exercises/adapters/src/{slug}.rs with what {name} needs, and name it in the lists in its lib.rs"
     )
 }

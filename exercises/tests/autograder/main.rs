@@ -7,7 +7,6 @@
 extern crate contract_dylib as _;
 
 mod adapter;
-mod adapters;
 mod child;
 mod judge;
 mod own;

@@ -1,9 +1,9 @@
 //! Tasks about types: rustc is asked about the sizes, against the learner's crate as it was built.
 
 use crate::adapter::Adapter;
-use crate::adapters::Learner;
 use crate::child::CRATES;
 use crate::own::is_learner;
+use adapters::Learner;
 use contract::grade::Grade;
 use contract::run::Run;
 use contract::task::Task;

@@ -5,6 +5,7 @@ use crate::checks::{MAX_ELEMENTS, require};
 use crate::error::{Error, Result};
 use crate::init::{self, Init};
 use crate::linear::{Linear, LinearConfig};
+use crate::module::shown;
 use crate::tensor::*;
 use const_panic::concat_panic;
 use std::cell::Cell;
@@ -165,7 +166,7 @@ impl<const H: usize, const NH: usize, const HD: usize, F: Float, D: Backend<F>>
         visitor: &mut V,
     ) -> std::result::Result<Option<Self::To<V::E2, V::D2>>, V::Err> {
         const { assert_sizes(H, NH, HD) };
-        let config = Cell::new(TransformerXlConfig::default()); // as in GroupRmsNorm
+        let config = Cell::new(TransformerXlConfig::default()); // as in `drawn_weight`
         init::prepare_reset(config.get().init(0));
         let u = Self::tensor(
             "u",
@@ -208,16 +209,7 @@ impl<const H: usize, const NH: usize, const HD: usize, F: Dtype, D: Storage<F>> 
     }
 }
 
-/// Shows the settings, not the weights.
-impl<const H: usize, const NH: usize, const HD: usize, F: Dtype, D: Storage<F>> fmt::Debug
-    for TransformerXl<H, NH, HD, F, D>
-{
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("TransformerXl")
-            .field("hidden_size", &H)
-            .field("num_heads", &NH)
-            .field("head_dim", &HD)
-            .field("config", &self.config)
-            .finish_non_exhaustive()
-    }
+shown! {
+    [const H: usize, const NH: usize, const HD: usize, F: Dtype, D: Storage<F>] TransformerXl<H, NH, HD, F, D>,
+    hidden_size: H, num_heads: NH, head_dim: HD; config
 }

@@ -7,6 +7,7 @@ pub use formula::rotate_by_frequencies;
 
 use crate::error::{Error, Result};
 use crate::frequencies::scaled::write_unusual;
+use crate::module::shown;
 use crate::number::Number;
 use crate::positions::Positions;
 use crate::rope::Layout;
@@ -139,7 +140,7 @@ impl<const HD: usize, F: Float, D: Backend<F>> TensorCollection<F, D> for Learna
         visitor: &mut V,
     ) -> std::result::Result<Option<Self::To<V::E2, V::D2>>, V::Err> {
         const { assert_head(HD) };
-        let config = Cell::new(LearnableRopeConfig::default()); // as in GroupRmsNorm
+        let config = Cell::new(LearnableRopeConfig::default()); // as in `drawn_weight`
         NEXT_RESET.set(config.get().base);
         visitor.visit_fields(
             Self::tensor(
@@ -168,12 +169,6 @@ impl<const HD: usize, F: Dtype, D: Storage<F>> fmt::Display for LearnableRope<HD
     }
 }
 
-/// Shows the settings, not the weights.
-impl<const HD: usize, F: Dtype, D: Storage<F>> fmt::Debug for LearnableRope<HD, F, D> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("LearnableRope")
-            .field("head_dim", &HD)
-            .field("config", &self.config)
-            .finish_non_exhaustive()
-    }
+shown! {
+    [const HD: usize, F: Dtype, D: Storage<F>] LearnableRope<HD, F, D>, head_dim: HD; config
 }

@@ -15,6 +15,7 @@ use super::measured;
 use super::names::{Names, Room, anchor};
 use super::notebook;
 use contract::component::{Exhibit, Promise};
+use contract::places::text_of;
 use contract::registry::{COMPONENTS, Entry, TASKS, component, task};
 use contract::task::Grading;
 use std::collections::BTreeMap;
@@ -172,8 +173,8 @@ impl<'a> Generated<'a> {
     /// All bugs of a component, by the section of the invariant that names them, and its correct
     /// variants.
     fn museum(&self, room: &Room) -> String {
-        let code = self.root.join(format!("contract/src/{}/museum.rs", room.component.slug));
-        let code = std::fs::read_to_string(code).unwrap_or_default();
+        let file = format!("contract/src/{}/museum.rs", room.component.slug);
+        let code = text_of(self.root, &file);
         let mut out = String::new();
         for chapter in sections(room) {
             let named = |id: &str| {
@@ -390,8 +391,7 @@ mod tests {
     fn every_bug_shows_its_wrong_step() {
         let root = Path::new("../..");
         for room in &Names::new().rooms {
-            let file = root.join(format!("contract/src/{}/museum.rs", room.component.slug));
-            let code = std::fs::read_to_string(file).unwrap();
+            let code = text_of(root, &format!("contract/src/{}/museum.rs", room.component.slug));
             for bug in &room.exhibits {
                 let step = wrong_step(&code, bug.id).unwrap_or_default();
                 assert!(

@@ -68,12 +68,12 @@ static ADDITIONS: &[Addition] = &[
         "\n| `src/{slug}.rs` |",
         "| `src/{slug}.rs` | {Type} | {number}.1 to {number}.2 |",
     ),
-    add("exercises/tests/autograder/adapters/mod.rs", Below, "\nmod {slug};", "mod {slug};"),
+    add("exercises/adapters/src/lib.rs", Below, "\nmod {slug};", "mod {slug};"),
     add(
-        "exercises/tests/autograder/adapters/mod.rs",
-        Behind,
-        "{slug}::ADAPTER",
-        ", {slug}::ADAPTER",
+        "exercises/adapters/src/lib.rs",
+        Below,
+        "\n            {slug}: ",
+        "            {slug}: {Type}, None;",
     ),
     add("tests/suite/implementations/reference/mod.rs", Below, "\nmod {slug};", "mod {slug};"),
     add(

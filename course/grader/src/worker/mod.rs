@@ -6,7 +6,7 @@ mod property;
 mod talk;
 
 use crate::cage::Cage;
-use crate::parts::Parts;
+use crate::parts::{Parts, library_of};
 use crate::program::{ALONE, compile, named_crates, not_of_the_code};
 use crate::record::TaskRecord;
 use adapters::{ADAPTERS, Adapter};
@@ -274,7 +274,7 @@ fn compiled(asked: &Asked, program: &str, emit: &str) -> io::Result<Said> {
     let mut arguments = vec![format!("{name}/{PROGRAM}"), "--crate-type=lib".to_string()];
     arguments.extend(["--cap-lints=allow".to_string(), format!("--emit={emit}")]);
     arguments.push(format!("--out-dir={}", out.display()));
-    let named = BTreeMap::from([("exercises".to_string(), String::new())]);
+    let named = BTreeMap::from([("exercises".to_string(), library_of("exercises"))]);
     arguments.extend(named_crates(parts, stage, &named));
     // It is as small as a file alone.
     let mut cage = cage.clone();

@@ -7,7 +7,7 @@ use contract::types::{Message, Span};
 /// The learner's files.
 pub(super) const FOLDER: &str = "exercises/src/";
 /// What calls them.
-const ADAPTERS: &str = "exercises/tests/autograder/adapters/";
+const ADAPTERS: &str = "exercises/adapters/src/";
 
 /// The compiler's number for a constant that can't be computed: an assertion on types that does not hold.
 const CONSTANT: &str = "E0080";
@@ -65,8 +65,8 @@ fn shown_place(rendered: &str) -> Option<String> {
     places.next().map(|place| place.trim_end_matches([':', ',', ')']).to_string())
 }
 
-/// The component whose file an error is about: by its place, or by the path of an item. (Its adapter in the
-/// autograder calls the learner's functions.)
+/// The component whose file an error is about: by its place, or by the path of an item. (Its adapter calls the
+/// learner's functions.)
 fn component(place: &str, rendered: &str) -> Option<&'static str> {
     let slugs = || COMPONENTS.iter().map(|component| component.slug);
     let file = |slug: &&str| {
@@ -122,7 +122,7 @@ mod tests {
             let error = Message { spans, code, rendered, children, ..error };
             compile_error(vec![(true, error)]).unwrap()
         };
-        let ours = || vec![span("exercises/tests/autograder/adapters/mod.rs", true)];
+        let ours = || vec![span("exercises/adapters/src/lib.rs", true)];
         let error = of(ours(), vec![span("exercises/src/embedding.rs", true)], "E0061", "");
         assert_eq!(error.place.as_deref(), Some("exercises/src/embedding.rs:5:9"));
         assert!(error.to_string().contains("`cargo course reset embedding`"), "{error}");

@@ -4,19 +4,11 @@ use super::{
     Learner, gradient_of, ids_tensor, other_ids, reversed, run_back, run_back_continued,
     run_back_twice, tensor,
 };
-use crate::adapter::{Adapter, adapter};
 use exercises::embedding;
 use exercises::prelude::{Axes2, Const, Cpu, PermuteTo, PutTape, Trace};
 use interfaces::embedding::interface::*;
 use interfaces::interface::with_axes_reversed;
 use interfaces::with_embedding_sizes;
-
-/// The adapter of VocabEmbedding.
-pub const ADAPTER: Adapter = adapter!(
-    "embedding",
-    dyn VocabEmbedding,
-    Some(|implementation| embedding::property(implementation))
-);
 
 impl VocabEmbedding for Learner {
     fn initial_table(&self, v: usize, e: usize, init: NormalInit) -> Reply<Vec<f32>> {

@@ -1,13 +1,9 @@
 //! The learner's ranks as an implementation of the contract. Each runs in a thread of its own.
 
 use super::Learner;
-use crate::adapter::{Adapter, adapter};
 use exercises::collectives;
 use interfaces::collectives::interface::*;
 use interfaces::collectives::world;
-
-/// The adapter of the collectives.
-pub const ADAPTER: Adapter = adapter!("collectives", dyn Collectives, None);
 
 impl Collectives for Learner {
     fn entropy(&self, case: &EntropyCase) -> Reply<World<Entropy>> {

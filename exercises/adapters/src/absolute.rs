@@ -1,19 +1,11 @@
 //! The learner's absolute positions as an implementation of the contract.
 
 use super::{Learner, continued, gradient_of, reversed, run_back, run_back_twice, tensor, tokens};
-use crate::adapter::{Adapter, adapter};
 use exercises::absolute;
 use exercises::prelude::{Axes2, Cpu, OwnedTape, PermuteTo, Tensor, Trace};
 use interfaces::absolute::interface::*;
 use interfaces::interface::with_axes_reversed;
 use std::ops::Range;
-
-/// The adapter of absolute positions.
-pub const ADAPTER: Adapter = adapter!(
-    "absolute",
-    dyn AbsolutePositions,
-    Some(|implementation| absolute::property(implementation))
-);
 
 type Tokens = (usize, usize, usize);
 

@@ -1,15 +1,10 @@
 //! The learner's GroupRMSNorm as an implementation of the contract.
 
 use super::{Learner, continued, gradient_of, reversed, rows, run_back, run_back_twice, tensor};
-use crate::adapter::{Adapter, adapter};
 use exercises::norm;
 use exercises::prelude::{Const, Cpu, Trace, f16};
 use interfaces::norm::interface::*;
 use interfaces::with_norm_sizes;
-
-/// The adapter of GroupRMSNorm.
-pub const ADAPTER: Adapter =
-    adapter!("norm", dyn GroupRmsNorm, Some(|implementation| norm::property(implementation)));
 
 fn a_norm<const H: usize, const GZ: usize>(case: &NormCase) -> norm::GroupRmsNorm<H, GZ, Cpu> {
     norm::GroupRmsNorm::new(tensor(&case.gamma, (Const,)), case.eps)

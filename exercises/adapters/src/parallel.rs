@@ -4,19 +4,11 @@ use super::{
     Learner, gradient_of, ids_tensor, other_ids, reversed, run_back, run_back_continued,
     run_back_twice, tensor,
 };
-use crate::adapter::{Adapter, adapter};
 use exercises::parallel;
 use exercises::prelude::{Const, Cpu, PutTape, Trace};
 use interfaces::parallel::interface::*;
 use interfaces::with_parallel_sizes;
 use std::ops::Range;
-
-/// The adapter of ParallelVocabEmbedding.
-pub const ADAPTER: Adapter = adapter!(
-    "parallel",
-    dyn ParallelVocabEmbedding,
-    Some(|implementation| parallel::property(implementation))
-);
 
 impl ParallelVocabEmbedding for Learner {
     fn shard_range(&self, v: usize, w: usize, r: usize) -> Reply<Range<usize>> {

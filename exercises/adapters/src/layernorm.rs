@@ -1,18 +1,10 @@
 //! The learner's LayerNorm as an implementation of the contract.
 
 use super::{Learner, continued, gradient_of, reversed, rows, run_back, run_back_twice, tensor};
-use crate::adapter::{Adapter, adapter};
 use exercises::layernorm;
 use exercises::prelude::{Const, Cpu, Trace};
 use interfaces::layernorm::interface::*;
 use interfaces::with_layernorm_sizes;
-
-/// The adapter of LayerNorm.
-pub const ADAPTER: Adapter = adapter!(
-    "layernorm",
-    dyn LayerNorm,
-    Some(|implementation| layernorm::property(implementation))
-);
 
 fn a_norm<const H: usize>(case: &LayerNormCase) -> layernorm::LayerNorm<H, Cpu> {
     let (gamma, beta) = (tensor(&case.gamma, (Const,)), tensor(&case.beta, (Const,)));

@@ -1,12 +1,8 @@
 //! The learner's stretched RoPE as an implementation of the contract.
 
 use super::Learner;
-use crate::adapter::{Adapter, adapter};
 use exercises::frequencies;
 use interfaces::frequencies::interface::*;
-
-/// The adapter of stretched RoPE.
-pub const ADAPTER: Adapter = adapter!("frequencies", dyn StretchedRope, None);
 
 impl StretchedRope for Learner {
     fn frequencies(&self, case: &FrequenciesCase) -> Reply<Frequencies> {

@@ -1,14 +1,10 @@
 //! The learner's SwiGLU as an implementation of the contract.
 
 use super::{Learner, continued, gradient_of, reversed, rows, run_back, run_back_twice, tensor};
-use crate::adapter::{Adapter, adapter};
 use exercises::feedforward;
 use exercises::prelude::{Const, Cpu, Trace};
 use interfaces::feedforward::interface::*;
 use interfaces::with_feedforward_sizes;
-
-/// The adapter of SwiGLU.
-pub const ADAPTER: Adapter = adapter!("feedforward", dyn SwiGlu, None);
 
 fn a_network<const H: usize, const FF: usize>(
     case: &SwiGluCase,

@@ -1,17 +1,12 @@
 //! The learner's NTK-aware RoPE as an implementation of the contract.
 
 use super::{Learner, continued, gradient_of, reversed, run_back, run_back_twice, tensor};
-use crate::adapter::{Adapter, adapter};
 use exercises::prelude::{Axes4, Axis, BroadcastTo, Const, Cpu, PermuteTo, Tensor, Trace};
 use exercises::rope;
 use interfaces::interface::with_axes_reversed;
 use interfaces::rope::interface::*;
 use interfaces::with_head_dim;
 use std::ops::Range;
-
-/// The adapter of NTK-aware RoPE.
-pub const ADAPTER: Adapter =
-    adapter!("rope", dyn NtkAwareRope, Some(|implementation| rope::property(implementation)));
 
 type Heads<const HD: usize> = (usize, usize, usize, Const<HD>);
 

@@ -1,17 +1,9 @@
 //! The learner's rotations as an implementation of the contract.
 
 use super::{Learner, continued, gradient_of, heads, reversed, run_back, run_back_twice};
-use crate::adapter::{Adapter, adapter};
 use exercises::prelude::Trace;
 use exercises::rotations::{self, Frequencies, Running, Side, XPos};
 use interfaces::rotations::interface::*;
-
-/// The adapter of more rotations.
-pub const ADAPTER: Adapter = adapter!(
-    "rotations",
-    dyn Rotations,
-    Some(|implementation| rotations::property(implementation))
-);
 
 /// The manner of a leaf. The gradient of a broadcast tensor is that of one row.
 fn of_leaf(manner: Manner) -> Manner {
@@ -103,7 +95,7 @@ impl Rotations for Learner {
         }
         let mut grads = match manner {
             Manner::Continued => {
-                let [q, k, v] = [&q, &k, &v].map(|x| continued(x));
+                let [q, k, v] = [&q, &k, &v].map(continued);
                 run_back(rotations::linear_attention(q, k, v, &angles), dy)
             }
             Manner::UsedTwice => run_back_twice([y(), y()], dy),

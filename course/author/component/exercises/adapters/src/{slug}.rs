@@ -1,14 +1,10 @@
 //! The learner's {Type} as an implementation of the contract.
 
 use super::{Learner, tensor};
-use crate::adapter::{Adapter, adapter};
 use exercises::prelude::Const;
 use exercises::{slug};
 use interfaces::with_{slug}_size;
 use interfaces::{slug}::interface::{Refusal, Reply, {Type}, {Type}Case};
-
-/// The adapter of {Type}. With a task about a property, `None` becomes `Some(|implementation| {slug}::property(implementation))`.
-pub const ADAPTER: Adapter = adapter!("{slug}", dyn {Type}, None);
 
 impl {Type} for Learner {
     fn forward(&self, case: &{Type}Case) -> Reply<Vec<f32>> {

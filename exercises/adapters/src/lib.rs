@@ -4,9 +4,6 @@
 //! size, so that is one call: what is called is checked once by the compiler, which learners wait for. Nothing here knows how it
 //! is judged.
 
-// A property is written for every lifetime of its implementation; a closure fits, the function itself does not.
-#![allow(clippy::redundant_closure)]
-
 mod absolute;
 mod attention;
 mod biases;
@@ -22,7 +19,6 @@ mod parallel;
 mod rope;
 mod rotations;
 
-use crate::adapter::Adapter;
 use exercises::prelude::shapes::*;
 use exercises::prelude::{
     Axes2, Axes3, Axes4, Axis, Backward, BroadcastTo, Const, Cpu, Gradients, OwnedTape, PermuteTo,
@@ -30,23 +26,29 @@ use exercises::prelude::{
 };
 use interfaces::interface::{Manner, Refusal, Reply, with_axes_reversed};
 
-/// An adapter for each component of the contract's registry. One that is missing fails its tasks, by name.
-pub static ADAPTERS: &[Adapter] = &[
-    norm::ADAPTER,
-    embedding::ADAPTER,
-    parallel::ADAPTER,
-    rope::ADAPTER,
-    layernorm::ADAPTER,
-    attention::ADAPTER,
-    feedforward::ADAPTER,
-    loss::ADAPTER,
-    model::ADAPTER,
-    absolute::ADAPTER,
-    biases::ADAPTER,
-    frequencies::ADAPTER,
-    rotations::ADAPTER,
-    collectives::ADAPTER,
-];
+/// Hands the components of the contract's registry to a macro of whoever judges: slug, interface, and the learner's own invariant,
+/// if there is a task about one. A component that is missing fails its tasks, by name.
+#[macro_export]
+macro_rules! components {
+    ($given_to:ident) => {
+        $given_to! {
+            embedding: VocabEmbedding, Some(|shown| exercises::embedding::property(shown));
+            norm: GroupRmsNorm, Some(|shown| exercises::norm::property(shown));
+            layernorm: LayerNorm, Some(|shown| exercises::layernorm::property(shown));
+            parallel: ParallelVocabEmbedding, Some(|shown| exercises::parallel::property(shown));
+            rope: NtkAwareRope, Some(|shown| exercises::rope::property(shown));
+            attention: GroupedQueryAttention, Some(|shown| exercises::attention::property(shown));
+            feedforward: SwiGlu, None;
+            loss: CrossEntropy, None;
+            model: Llama, None;
+            absolute: AbsolutePositions, Some(|shown| exercises::absolute::property(shown));
+            biases: ScoreBiases, None;
+            frequencies: StretchedRope, None;
+            rotations: Rotations, Some(|shown| exercises::rotations::property(shown));
+            collectives: Collectives, None;
+        }
+    };
+}
 
 /// The learner's code, as far as one task goes.
 ///

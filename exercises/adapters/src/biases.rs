@@ -1,12 +1,8 @@
 //! The learner's biases in the scores as an implementation of the contract. Softmax, sinusoids and what is around the tasks are plain loops.
 
 use super::Learner;
-use crate::adapter::{Adapter, adapter};
 use exercises::biases;
 use interfaces::biases::interface::*;
-
-/// The adapter of biases in the scores.
-pub const ADAPTER: Adapter = adapter!("biases", dyn ScoreBiases, None);
 
 /// The softmax of each row of `t` scores, of which some are minus infinity.
 fn softmax(scores: &[f32], t: usize) -> Vec<f32> {

@@ -1,7 +1,6 @@
 //! The learner's model as an implementation of the contract.
 
 use super::{Learner, continued, gradient_of, run_back, run_back_continued, tensor};
-use crate::adapter::{Adapter, adapter};
 use exercises::attention::{Heads, KvCache, attend};
 use exercises::embedding::VocabEmbedding;
 use exercises::feedforward::SwiGlu;
@@ -12,9 +11,6 @@ use exercises::rope::NtkAwareRope;
 use interfaces::model::interface::*;
 use interfaces::with_model_sizes;
 use std::ops::Range;
-
-/// The adapter of the model.
-pub const ADAPTER: Adapter = adapter!("model", dyn Llama, None);
 
 /// Positions of a block's rotation: more than any text of the contract has.
 const POSITIONS: usize = 128;

@@ -1,13 +1,9 @@
 //! The learner's loss as an implementation of the contract.
 
 use super::{Learner, continued, gradient_of, reversed, tokens};
-use crate::adapter::{Adapter, adapter};
 use exercises::loss;
 use exercises::prelude::{AsArray, Backward, Cpu, OwnedTape, Rank0, Tensor, Trace};
 use interfaces::loss::interface::*;
-
-/// The adapter of the loss.
-pub const ADAPTER: Adapter = adapter!("loss", dyn CrossEntropy, None);
 
 impl CrossEntropy for Learner {
     fn next_tokens(&self, case: &TextCase) -> Reply<Pairs> {

@@ -1,18 +1,10 @@
 //! The learner's grouped-query attention as an implementation of the contract.
 
 use super::{Learner, continued, gradient_of, heads, reversed, run_back, run_back_twice};
-use crate::adapter::{Adapter, adapter};
 use exercises::attention::{self, Heads};
 use exercises::prelude::shapes::*;
 use exercises::prelude::{Cpu, OwnedTape, Trace};
 use interfaces::attention::interface::*;
-
-/// The adapter of grouped-query attention.
-pub const ADAPTER: Adapter = adapter!(
-    "attention",
-    dyn GroupedQueryAttention,
-    Some(|implementation| attention::property(implementation))
-);
 
 type Traced = Heads<Cpu, OwnedTape<f32, Cpu>>;
 
