@@ -105,8 +105,7 @@ fn linear_attention_carries_more_than_rotations() {
     let decay = vec![vec![0.9]];
     let jordan = vec![vec![1.0, 1.0], vec![0.0, 1.0]];
     let shift = vec![vec![0.0, 1.0, 0.0], vec![0.0, 0.0, 1.0], vec![0.0; 3]];
-    let one_plus_cos =
-        vec![vec![1.0, 0.0, 0.0], vec![0.0, cos, -sin], vec![0.0, sin, cos]];
+    let one_plus_cos = vec![vec![1.0, 0.0, 0.0], vec![0.0, cos, -sin], vec![0.0, sin, cos]];
 
     // Each matrix, with features of a query and of a key, and the weight by distance.
     type Weight = fn(f64) -> f64;

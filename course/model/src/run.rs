@@ -51,7 +51,9 @@ impl Settings {
     pub fn shape(&self) -> (usize, usize) {
         let (b, s) = self.size.batch();
         let length = self.encoding.as_deref().and_then(|name| name.strip_prefix(LENGTH));
-        if let Some(length) = length.and_then(|length| length.parse().ok()) {
+        if let Some(length) = length.and_then(|length| length.parse::<usize>().ok()) {
+            // The name counts positions of the small model; those of the tiny one are an eighth.
+            let length = length * s / Size::Small.batch().1;
             return (b * s / length, length);
         }
         let moved = self.encoding.as_deref().is_some_and(|name| MOVED.contains(&name));

@@ -16,10 +16,12 @@ const THETA: f64 = 0.3;
 const GAMMA: f64 = 0.9;
 
 fn weights(out: &Path) -> Result<()> {
-    let of = |weight: fn(f64) -> f64| (0..=160).map(move |t| {
-        let d = f64::from(t) / 4.0;
-        (d, weight(d))
-    });
+    let of = |weight: fn(f64) -> f64| {
+        (0..=160).map(move |t| {
+            let d = f64::from(t) / 4.0;
+            (d, weight(d))
+        })
+    };
     chart(
         out,
         "Which weights by distance does a running state carry?",

@@ -26,6 +26,7 @@ pub mod position_numbers;
 pub mod rope;
 pub mod rotations;
 pub mod shapes;
+pub mod sweeps;
 pub mod testing;
 pub mod training;
 
@@ -53,6 +54,7 @@ pub static CHAPTERS: &[&Made] = &[
     &rotations::MADE,
     &linear_attention::MADE,
     &long::MADE,
+    &sweeps::MADE,
     &claims::MADE,
     &ownership::MADE,
     &collectives::MADE,

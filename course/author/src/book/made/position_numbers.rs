@@ -35,10 +35,12 @@ const TABLE: [usize; 2] = [128, 64];
 
 /// One binary digit, and the wave of the same period.
 fn digit(out: &Path) -> Result<()> {
-    let bit = |i: u32| (0..65usize).flat_map(move |m| {
-        let y = (m >> i & 1) as f64;
-        [(m as f64, y), (m as f64 + 1.0, y)]
-    });
+    let bit = |i: u32| {
+        (0..65usize).flat_map(move |m| {
+            let y = (m >> i & 1) as f64;
+            [(m as f64, y), (m as f64 + 1.0, y)]
+        })
+    };
     let wave = |i: i32| {
         let period = 2f64.powi(i + 1);
         (0..=640).map(move |t| {
@@ -51,7 +53,12 @@ fn digit(out: &Path) -> Result<()> {
         "What is a wave to a binary digit?",
         (
             Axis { name: "position", range: 0.0..64.0, labels: 9, label: whole },
-            Axis { name: "the digit worth 16, and a wave of period 32", range: -0.1..1.3, labels: 6, label: tenths },
+            Axis {
+                name: "the digit worth 16, and a wave of period 32",
+                range: -0.1..1.3,
+                labels: 6,
+                label: tenths,
+            },
         ),
         &[
             Series::new("binary digit", VERMILLION, Mark::Line, bit(4)),
@@ -191,8 +198,9 @@ fn needed(rows: &[Vec<f64>]) -> usize {
 
 fn learned_rows() -> Result<Vec<Vec<f64>>> {
     let config = LearnedPositionsConfig { init_std: 1.0, init_seed: 42 };
-    let table = LearnedPositions::<{ TABLE[0] }, { TABLE[1] }, f32, Cpu>::new(&Cpu::default(), config)
-        .map_err(Error::from)?;
+    let table =
+        LearnedPositions::<{ TABLE[0] }, { TABLE[1] }, f32, Cpu>::new(&Cpu::default(), config)
+            .map_err(Error::from)?;
     let values = table.table.weight.as_vec();
     Ok(values.chunks(TABLE[1]).map(|row| row.iter().map(|&x| f64::from(x)).collect()).collect())
 }
@@ -258,7 +266,10 @@ fn numbers(numbers: &mut Numbers) -> Result<()> {
     };
     for (choice, name) in ["geometric", "equal", "squares"].into_iter().enumerate() {
         add(&format!("{name}-8"), format!("{:.2}", mean(choice, 8, 16)));
-        add(&format!("{name}-128"), format!("{:.2}", mean(choice, 128, 256)).replace("-0.01", "\u{2212}0.01"));
+        add(
+            &format!("{name}-128"),
+            format!("{:.2}", mean(choice, 128, 256)).replace("-0.01", "\u{2212}0.01"),
+        );
     }
 
     add("length-128", format!("{:.0}", (128.0f64 / 2.0).sqrt()));
