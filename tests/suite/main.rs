@@ -17,6 +17,7 @@ mod biases;
 mod book;
 mod checkpoints;
 mod claims;
+mod claims_more;
 mod collectives;
 mod contract_kept;
 mod decoder_block;

@@ -18,6 +18,9 @@ use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
+/// The names of models that are trained at another length begin like this.
+const LENGTH: &str = "length-";
+
 /// What two runs must have alike to have the same bits.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -43,9 +46,16 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// `b` and `s` of a batch: those of the size, or one longer text where a model is tuned to longer ones.
+    /// `b` and `s` of a batch: those of the size, or one longer text where a model is tuned to longer ones. A model of the
+    /// sweep over the trained length has as many tokens in texts of its length.
     pub fn shape(&self) -> (usize, usize) {
         let (b, s) = self.size.batch();
+        let length = self.encoding.as_deref().and_then(|name| name.strip_prefix(LENGTH));
+        if let Some(length) = length.and_then(|length| length.parse::<usize>().ok()) {
+            // The name counts positions of the small model; those of the tiny one are an eighth.
+            let length = length * s / Size::Small.batch().1;
+            return (b * s / length, length);
+        }
         let moved = self.encoding.as_deref().is_some_and(|name| MOVED.contains(&name));
         if self.tuned_from.is_some() && !moved { (1, LONGER * s) } else { (b, s) }
     }

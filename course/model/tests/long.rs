@@ -105,6 +105,39 @@ fn every_encoding_has_a_finite_curve_and_two_runs_the_same_bits() {
     refused(&command(&folder, &train).output().unwrap(), "`encoding` is \"none\" there");
 }
 
+#[test]
+fn a_sweep_trains_each_value_of_a_setting() {
+    let folder = folder("long-sweep");
+    let more =
+        ["--steps", "3", "--out", "one", "--sweep", "base", "length", "theta", "norm", "bias"];
+    done(&long(&folder, &more).output().unwrap());
+    assert!(!folder.join("one/long.json").exists());
+    let json = fs::read(folder.join("one/sweeps.json")).unwrap();
+    let json: Value = serde_json::from_slice(&json).unwrap();
+    let models = json["seeds"][0]["encodings"].as_array().unwrap();
+    let of = |name: &str| models.iter().find(|model| model["name"] == name).unwrap();
+    assert_eq!(models.len(), 12);
+    // Texts of 4, 8 and 32 positions, an eighth of what the names say: other losses than on those of 16.
+    for name in ["length-32", "length-64", "length-256", "base-100", "qk-norm", "rope+t5"] {
+        assert_ne!(of(name)["began"], of("rope")["began"], "{name}");
+    }
+    // Trained frequencies: two blocks, four planes, and each has moved. Those of other models are not there.
+    assert!(of("rope")["theta"].is_null());
+    for name in ["theta", "exp-alpha"] {
+        assert_eq!(of(name)["began"][0], of("rope")["began"][0], "{name}");
+        let blocks: Vec<Vec<f64>> = serde_json::from_value(of(name)["theta"].clone()).unwrap();
+        assert_eq!(blocks.len(), 2);
+        for block in blocks {
+            for (plane, theta) in block.iter().enumerate() {
+                let factor = theta / 10_000f64.powf(-(plane as f64) / 4.0);
+                assert!(factor != 1.0, "{name}, plane {plane}: {factor}");
+                // A step of at most 0.004 on the logarithm, three times.
+                assert!(name == "theta" || (factor - 1.0).abs() < 0.02, "{plane}: {factor}");
+            }
+        }
+    }
+}
+
 /// Killed some moments after it began, wherever it is then, and begun again, until it is through.
 #[test]
 fn a_run_that_was_killed_ends_with_the_same_numbers() {
@@ -148,6 +181,8 @@ fn what_is_refused() {
     no(&["--seeds", "1", "2", "1"], "--seeds must be different numbers, got 1 twice");
     no(&["--seeds", "x"], "invalid value 'x'");
     no(&["--only", "nope"], "invalid value 'nope'");
+    no(&["--sweep", "nope"], "invalid value 'nope'");
+    no(&["--sweep", "base", "--only", "rope"], "cannot be used with");
     no(&["--only"], "a value is required");
     no(&["--text", "missing"], "can't read");
     let out = |out: &str| long(&folder, &["--steps", "1", "--out", out]).output().unwrap();

@@ -1,6 +1,6 @@
 //! The committed curves of `cargo course model long` can be made again: each model's first losses, bit for bit.
 
-use course::arguments::{MOVED, STRETCHED, all_encodings};
+use course::arguments::{MOVED, STRETCHED, SWEEPS, all_encodings, swept};
 use model::batches::{Batches, Position};
 use model::corpus::Corpus;
 use model::long::{RATE, encodings};
@@ -13,16 +13,28 @@ use serde_json::Value;
 /// Of the eight that are kept: a step takes a quarter of a second without full optimization.
 const STEPS: usize = 4;
 const COMMITTED: &str = include_str!("../../../book/src/measured/long.json");
+const SWEPT: &str = include_str!("../../../book/src/measured/sweeps.json");
 
 #[test]
 fn each_curve_begins_as_it_was_measured() {
-    let committed: Value = serde_json::from_str(COMMITTED).unwrap();
+    let trained = all_encodings().filter(|name| !STRETCHED.contains(name) && !MOVED.contains(name));
+    begins_as_it_was_measured(COMMITTED, trained);
+}
+
+#[test]
+fn each_sweep_begins_as_it_was_measured() {
+    begins_as_it_was_measured(SWEPT, swept(&SWEEPS.map(|(name, _)| name.to_string())).into_iter());
+}
+
+/// Trains the first steps of these models again, with the first seed of a file of numbers.
+fn begins_as_it_was_measured(committed: &str, names: impl Iterator<Item = &'static str>) {
+    let committed: Value = serde_json::from_str(committed).unwrap();
     let steps = committed["steps"].as_u64().unwrap() as usize;
     let size = Size::Small;
     let corpus = Corpus::new(&Text::book(), size.batch(), size.config().vocab_size).unwrap();
     let first = &committed["seeds"][0];
     let seed = first["seed"].as_u64().unwrap();
-    for name in all_encodings().filter(|name| !STRETCHED.contains(name) && !MOVED.contains(name)) {
+    for name in names {
         let of = |encoding: &&Value| encoding["name"] == name;
         let encoding = first["encodings"].as_array().unwrap().iter().find(of).unwrap();
         let began: Vec<f32> = serde_json::from_value(encoding["began"].clone()).unwrap();

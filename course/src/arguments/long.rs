@@ -35,6 +35,28 @@ pub const STRETCHED: [&str; 7] = [
 /// What goes on from the model that was trained with sinusoids: with sinusoids, and with RoPE instead, as RoFormer did.
 pub const MOVED: [&str; 2] = ["sinusoidal-on", "sinusoidal-to-rope"];
 
+/// What one setting of RoPE does, each with models of their own: the values of the setting in their order. `rope` is the model
+/// that all sweeps share: base 10,000, trained at 128 positions, with nothing else.
+pub const SWEEPS: [(&str, &[&str]); 5] = [
+    ("base", &["base-100", "base-1000", "rope", "base-100000", "base-1000000"]),
+    ("length", &["length-32", "length-64", "rope", "length-256"]),
+    ("theta", &["rope", "theta", "exp-alpha"]),
+    ("norm", &["rope", "qk-norm"]),
+    ("bias", &["rope", "rope+t5"]),
+];
+
+/// The models of these sweeps, each once, in their order.
+pub fn swept(asked: &[String]) -> Vec<&'static str> {
+    let of_asked = SWEEPS.iter().filter(|(sweep, _)| asked.iter().any(|name| name == sweep));
+    let mut names = Vec::new();
+    for name in of_asked.flat_map(|(_, names)| names.iter().copied()) {
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    names
+}
+
 /// All of them, in the order in which they are shown.
 pub fn all_encodings() -> impl Iterator<Item = &'static str> {
     ENCODINGS.iter().copied().chain(STRETCHED).chain(MOVED)
@@ -54,6 +76,7 @@ Examples:
   cargo course model long --only rope alibi ntk     three of them
   cargo course model long --seeds 42 43 44          three times each
   cargo course model long --text a.txt --out long   your text, in folder long
+  cargo course model long --sweep base theta        RoPE with five bases, and with trained frequencies
 
 Exit codes:
   0  all was trained and measured
@@ -91,6 +114,17 @@ pub struct LongArguments {
         value_parser = PossibleValuesParser::new(all_encodings())
     )]
     pub only: Vec<String>,
+
+    /// Train RoPE with several values of a setting instead: of its base, of the trained length, with trained frequencies, with
+    /// normalized queries and keys, with a learned bias beside it. The numbers go to sweeps.json in the folder.
+    #[arg(
+        long,
+        value_name = "NAME",
+        num_args = 1..,
+        value_parser = PossibleValuesParser::new(SWEEPS.map(|(name, _)| name)),
+        conflicts_with = "only"
+    )]
+    pub sweep: Vec<String>,
 
     /// Begin again and replace the runs in the folder, which go on otherwise.
     #[arg(long)]

@@ -8,7 +8,7 @@ mod long;
 mod ranks;
 
 pub use grade::{Format, GradeArguments, Package, SandboxLines};
-pub use long::{LongArguments, MOVED, STRETCHED, all_encodings};
+pub use long::{LongArguments, MOVED, STRETCHED, SWEEPS, all_encodings, swept};
 pub use ranks::{Fault, FaultKind, RanksArguments, SumOrder};
 
 use clap::builder::PossibleValuesParser;

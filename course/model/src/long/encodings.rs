@@ -4,13 +4,14 @@
 //! those. The optimizer is the same too. It decides by shape what decays, so T5's table of buckets, learned positions, and
 //! Transformer-XL's `u`, `v` and `W_r` decay as all matrices do, and KERPLE's two lists do not.
 
+use super::heads::{ExpAlphaRope, OnNormed};
 use super::linear::Linearly;
 use crate::error::{Error, Result};
 use crate::network::{Library, Llama, Network, Other, Trainee};
 use crate::sizes::{self, INIT_STD, LONGER, SMALL_VOCAB, Size, TINY_VOCAB};
 use quadrivium::pos_emb::{
-    DynamicNtk, DynamicNtkRope, DynamicNtkRopeConfig, RotaryFrequencies, ScaledRope,
-    ScaledRopeConfig, XPos, XPosConfig, Yarn,
+    DynamicNtk, DynamicNtkRope, DynamicNtkRopeConfig, LearnableRope, LearnableRopeConfig,
+    RotaryFrequencies, ScaledRope, ScaledRopeConfig, XPos, XPosConfig, Yarn,
 };
 use quadrivium::position::{
     Alibi, Kerple, KerpleConfig, KerpleKernel, LearnedPositions, LearnedPositionsConfig,
@@ -20,13 +21,16 @@ use quadrivium::position::{
 use quadrivium::tensor::*;
 
 /// The base of all rotations.
-const BASE: f64 = 10_000.0;
+pub(super) const BASE: f64 = 10_000.0;
 /// Seeds from here on, behind those of a model's own weights.
 const SEEDS: u64 = 1000;
 
 /// The frequencies of a rotation of heads of size `hd`, in a model that was trained at `ms` positions.
 fn frequencies(name: &str, hd: usize, ms: usize) -> quadrivium::error::Result<RotaryFrequencies> {
     let factor = LONGER as f64;
+    if let Some(base) = name.strip_prefix("base-").and_then(|base| base.parse().ok()) {
+        return RotaryFrequencies::plain(hd, base);
+    }
     match name.strip_suffix("-tuned").unwrap_or(name) {
         "interpolation" => RotaryFrequencies::interpolated(hd, BASE, factor),
         "ntk" => RotaryFrequencies::ntk(hd, BASE, factor),
@@ -157,6 +161,28 @@ macro_rules! models {
                     // ANCHOR_END: with_position
                     named::<$v, _>(of, model, |_| Ok(()))
                 }
+                "rope+t5" => {
+                    let rope = rope()?;
+                    let config = T5BiasConfig { init_seed: own(0), ..Default::default() };
+                    let shared = T5Bias::<$nh, 32, f32, Cpu>::new(&dev, config)?;
+                    let model = model.with_position(|_| Ok(rope.clone()), shared)?;
+                    named::<$v, _>(of, model, |_| Ok(()))
+                }
+                "theta" => {
+                    let config = LearnableRopeConfig { base: BASE, ..Default::default() };
+                    let block = |_| LearnableRope::<$hd, f32, Cpu>::new(&dev, config);
+                    named::<$v, _>(of, model.with_position(block, NoPosition)?, |_| Ok(()))
+                }
+                "exp-alpha" => {
+                    let block = |_| ExpAlphaRope::<$hd, f32, Cpu>::new(&dev, BASE);
+                    named::<$v, _>(of, model.with_position(block, NoPosition)?, |_| Ok(()))
+                }
+                "qk-norm" => {
+                    let rope = rope()?;
+                    let eps = $size.config().rms_norm_eps;
+                    let block = |_| OnNormed::new(&dev, eps, rope.clone());
+                    named::<$v, _>(of, model.with_position(block, NoPosition)?, |_| Ok(()))
+                }
                 "dynamic-ntk" => {
                     let ntk = DynamicNtk { factor: 1.0, max_seq_len: $ms };
                     let config = DynamicNtkRopeConfig { base: BASE, ntk, ..Default::default() };
@@ -165,6 +191,13 @@ macro_rules! models {
                     named::<$v, _>(of, model, |_| Ok(()))
                 }
                 "rope"
+                | "base-100"
+                | "base-1000"
+                | "base-100000"
+                | "base-1000000"
+                | "length-32"
+                | "length-64"
+                | "length-256"
                 | "partial"
                 | "interpolation"
                 | "interpolation-tuned"

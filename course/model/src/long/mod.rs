@@ -4,6 +4,7 @@
 //! held-out text at up to 1,024. Source: Press et al. 2022, "Train Short, Test Long".
 
 pub mod encodings;
+mod heads;
 mod linear;
 pub mod measure;
 pub mod report;
@@ -19,9 +20,11 @@ use crate::sizes::{LONGER, Size};
 use crate::stop;
 use crate::text::Text;
 use crate::train::Training;
-use course::arguments::{LongArguments, MOVED, STRETCHED, all_encodings};
+use course::arguments::{LongArguments, MOVED, STRETCHED, all_encodings, swept};
 use notebook_support::plot::thousands;
+use quadrivium::rope::rotary_frequencies;
 use report::{Measured, Report};
+use safetensors::SafeTensors;
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -42,7 +45,7 @@ const MEASURED: &str = "measured.json";
 /// # Errors
 /// A text or a folder that can't be used; what the library refuses.
 pub fn run(arguments: &LongArguments) -> Result<bool> {
-    let LongArguments { text, out, steps, tune, seeds, only, anew, tiny } = arguments;
+    let LongArguments { text, out, steps, tune, seeds, only, sweep, anew, tiny } = arguments;
     let size = if *tiny { Size::Tiny } else { Size::Small };
     let refused = |name, rule, got: String| Err(Error::Setting { name, rule, got });
     if *steps == 0 || *tune == 0 {
@@ -51,9 +54,12 @@ pub fn run(arguments: &LongArguments) -> Result<bool> {
     if let Some(seed) = (1..seeds.len()).find(|nth| seeds[..*nth].contains(&seeds[*nth])) {
         return refused("--seeds", "different numbers", format!("{} twice", seeds[seed]));
     }
-    let names: Vec<&str> = all_encodings()
-        .filter(|name| only.is_empty() || only.iter().any(|asked| asked == name))
-        .collect();
+    let names: Vec<&str> = match sweep.is_empty() {
+        true => all_encodings()
+            .filter(|name| only.is_empty() || only.iter().any(|asked| asked == name))
+            .collect(),
+        false => swept(sweep),
+    };
 
     let text = Text::read(text)?;
     let config = size.config();
@@ -102,9 +108,9 @@ pub fn run(arguments: &LongArguments) -> Result<bool> {
         report.seeds.push((*seed, measured));
     }
     report.show(&mut show, LONGER)?;
-    let numbers = out.join("long.json");
+    let numbers = out.join(if sweep.is_empty() { "long.json" } else { "sweeps.json" });
     figures::write_text(&numbers, &report.json())?;
-    let drawn = report.draw(out)?;
+    let drawn = if sweep.is_empty() { report.draw(out)? } else { Vec::new() };
     show.line("")?;
     for figure in &drawn {
         show.entry("figure", &shown(figure))?;
@@ -243,12 +249,38 @@ impl Runs<'_> {
             (_, Some(_)) => measure::by_position(network, tokens, s, 1)?,
         };
         let (began, text) = (began.clone(), self.text.clone());
-        let measured = Measured { weights, text, began, end, losses };
+        let theta = frequencies_of(checkpoint)?;
+        let measured = Measured { weights, text, began, end, losses, theta };
         let json = serde_json::to_string(&measured).map_err(|e| Error::write(&file, e))?;
         figures::write_text(&file, &format!("{json}\n"))?;
         show.end();
         Ok(measured)
     }
+}
+
+/// The frequencies of each block, if they were trained: as they are, or as a factor's logarithm.
+fn frequencies_of(checkpoint: &Path) -> Result<Vec<Vec<f64>>> {
+    let file = checkpoint.join("model.safetensors");
+    let bytes = std::fs::read(&file).map_err(|e| Error::broken(&file, e))?;
+    let tensors = SafeTensors::deserialize(&bytes).map_err(|e| Error::broken(&file, e))?;
+    let mut blocks = Vec::new();
+    for (name, tensor) in tensors.tensors() {
+        let values = tensor.data().chunks_exact(4);
+        let values =
+            values.map(|four| f64::from(f32::from_le_bytes([four[0], four[1], four[2], four[3]])));
+        let values: Vec<f64> = if name.ends_with("position.theta") {
+            values.collect()
+        } else if name.ends_with("position.alpha") {
+            let values: Vec<f64> = values.collect();
+            let plain = rotary_frequencies(2 * values.len(), encodings::BASE, 1.0)?;
+            plain.into_iter().zip(values).map(|(theta, alpha)| theta * alpha.exp()).collect()
+        } else {
+            continue;
+        };
+        blocks.push((name, values));
+    }
+    blocks.sort_by(|(a, _), (b, _)| a.cmp(b)); // fewer than ten blocks
+    Ok(blocks.into_iter().map(|(_, values)| values).collect())
 }
 
 /// A number that is another one for other weights.

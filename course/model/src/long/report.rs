@@ -25,6 +25,9 @@ pub struct Measured {
     pub end: Option<String>,
     /// The mean loss at each position.
     pub losses: Vec<f64>,
+    /// The frequencies of each block, if they were trained.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub theta: Vec<Vec<f64>>,
 }
 
 /// All that was measured.
@@ -151,8 +154,17 @@ impl Report {
             // The shortest digits that are this `f32` and no other.
             let began: Vec<String> = measured.began.iter().map(f32::to_string).collect();
             let began = began.join(", ");
+            let block = |theta: &Vec<f64>| {
+                let theta: Vec<String> = theta.iter().map(|theta| format!("{theta:.4e}")).collect();
+                format!("[{}]", theta.join(", "))
+            };
+            let theta: Vec<String> = measured.theta.iter().map(block).collect();
+            let theta = match theta.is_empty() {
+                true => String::new(),
+                false => format!(",\n          \"theta\": [{}]", theta.join(",\n            ")),
+            };
             format!(
-                "        {{ \"name\": \"{name}\", \"began\": [{began}], \"bands\": [{bands}],\n          \"curve\": [{curve}] }}"
+                "        {{ \"name\": \"{name}\", \"began\": [{began}], \"bands\": [{bands}],\n          \"curve\": [{curve}]{theta} }}"
             )
         };
         let seed = |(seed, encodings): &(u64, Vec<(String, Measured)>)| {

@@ -15,15 +15,18 @@ pub mod feedforward;
 pub mod frequencies;
 pub mod kinds;
 pub mod layernorm;
+pub mod linear_attention;
 pub mod long;
 pub mod loss;
 pub mod norm;
 pub mod ownership;
 pub mod parallel;
 pub mod parts;
+pub mod position_numbers;
 pub mod rope;
 pub mod rotations;
 pub mod shapes;
+pub mod sweeps;
 pub mod testing;
 pub mod training;
 
@@ -43,12 +46,15 @@ pub static CHAPTERS: &[&Made] = &[
     &feedforward::MADE,
     &loss::MADE,
     &training::MADE,
+    &position_numbers::MADE,
     &encodings::MADE,
     &absolute::MADE,
     &biases::MADE,
     &frequencies::MADE,
     &rotations::MADE,
+    &linear_attention::MADE,
     &long::MADE,
+    &sweeps::MADE,
     &claims::MADE,
     &ownership::MADE,
     &collectives::MADE,
