@@ -34,6 +34,7 @@ pub mod oracle;
 pub mod places;
 pub mod printed;
 pub mod property;
+pub mod quiz;
 pub mod registry;
 pub mod repair;
 pub mod report;

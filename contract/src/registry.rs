@@ -10,6 +10,7 @@ use crate::mutants::asked;
 use crate::mutants::mixer::{Axes, conditions};
 use crate::mutants::way::{NotAsked, Way};
 use crate::mutants::{self, Fate, Mutant, Told};
+use crate::quiz::{self, Riddle};
 use crate::run::Run;
 use crate::task::{Grading, Spec, Task};
 use crate::violation::Violation;
@@ -128,6 +129,7 @@ pub struct Entry {
     oracle_breaks: fn() -> Vec<(&'static str, Violation)>,
     repaired: fn() -> Vec<(&'static str, Option<String>)>,
     told: fn() -> Vec<(Exhibit, Option<Category>)>,
+    riddles: fn(u64, usize) -> Vec<Riddle>,
     specs: fn() -> &'static [Spec],
 }
 
@@ -148,6 +150,7 @@ impl Entry {
             oracle_breaks: oracle_breaks::<P>,
             repaired: repaired::<P>,
             told: told::<P>,
+            riddles: quiz::riddles::<P>,
             specs: P::tasks,
         }
     }
@@ -237,6 +240,11 @@ impl Entry {
     /// carries. `None` if there is no such task, or if it passes.
     pub fn told(&self) -> Vec<(Exhibit, Option<Category>)> {
         (self.told)()
+    }
+
+    /// Wrong answers of its bugs as questions: see [`quiz`].
+    pub fn riddles(&self, seed: u64, count: usize) -> Vec<Riddle> {
+        (self.riddles)(seed, count)
     }
 
     /// How well its bugs are named: see [`diagnosis::accuracy`].

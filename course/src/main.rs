@@ -47,7 +47,9 @@ fn main() -> ExitCode {
         Some(Command::Tour(_)) => handed_over(hand_over("tour")),
         // The contract judges, and is built with optimization as for its own proof.
         Some(Command::Grade(_)) => handed_over(hand_over_as("proof", "grader")),
-        Some(Command::Read(_) | Command::Lab(_) | Command::New(_) | Command::Kernel(_)) => {
+        Some(
+            Command::Read(_) | Command::Lab(_) | Command::Exam(_) | Command::New(_) | Command::Kernel(_),
+        ) => {
             handed_over(hand_over("author"))
         }
     }

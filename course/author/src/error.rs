@@ -51,6 +51,17 @@ pub enum Error {
     )]
     Book(Vec<String>),
 
+    /// More questions than there are.
+    #[error("an exam can't have {count} {what}: there are {there}; ask for fewer, or name more components")]
+    TooManyQuestions {
+        /// Of which kind.
+        what: &'static str,
+        /// How many were asked for.
+        count: usize,
+        /// How many there are.
+        there: usize,
+    },
+
     /// A folder that a site can't be put into.
     #[error(
         "the book can't be written to {folder}\n\

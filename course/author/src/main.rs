@@ -1,11 +1,12 @@
-//! The program of `cargo course read`, `lab` and `new`, and of the notebooks' kernel.
+//! The program of `cargo course read`, `lab`, `exam` and `new`, and of the notebooks' kernel.
 
 #![forbid(unsafe_code)]
 
 use author::book::read;
 use author::component;
+use author::exam;
 use author::lab::{self, kernel};
-use course::arguments::{Command, KernelArguments, LabArguments, NewArguments, ReadArguments};
+use course::arguments::{Command, ExamArguments, KernelArguments, LabArguments, NewArguments, ReadArguments};
 use course::{ended, not_here};
 use std::process::ExitCode;
 
@@ -19,6 +20,9 @@ fn main() -> ExitCode {
         }
         Some(Command::New(NewArguments { slug, type_name })) => {
             ended(component::run(&slug, type_name.as_deref()))
+        }
+        Some(Command::Exam(ExamArguments { components, seed, riddles, written, out })) => {
+            ended(exam::run(&exam::Options { seed, components, riddles, written, out }))
         }
         Some(Command::Kernel(KernelArguments { evcxr, connection_file })) => {
             ended(kernel::run(&evcxr, &connection_file))

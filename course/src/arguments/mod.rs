@@ -53,6 +53,7 @@ pub enum Command {
     Ranks(RanksArguments),
     Read(ReadArguments),
     Lab(LabArguments),
+    Exam(ExamArguments),
     New(NewArguments),
     #[command(hide = true)]
     Kernel(KernelArguments),
@@ -549,6 +550,42 @@ pub struct LabArguments {
     /// Serve the page on this port [default: 8888, or the next free one].
     #[arg(long, conflicts_with_all = ["check", "update"])]
     pub port: Option<u16>,
+}
+
+/// For lecturers: print an exam and its key.
+///
+/// Half of its questions are made: a wrong answer of a known bug, and four mistakes to choose from. The others are
+/// drawn from a bank of written ones. The seed decides which questions are asked, and with which numbers, so each seed is
+/// another exam, and the same seed the same one.
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+Examples:
+  cargo course exam --seed 7 --out exam         8 questions on all components
+  cargo course exam norm rope --seed 7 --riddles 6 --written 0 --out exam
+
+Exit codes:
+  0  exam.html and key.html are in the folder
+  2  more questions than there are, a folder that can't be written")]
+pub struct ExamArguments {
+    /// The components that it is about [default: all].
+    #[arg(value_parser = PossibleValuesParser::new(COMPONENTS.iter().map(|entry| entry.slug)))]
+    pub components: Vec<String>,
+
+    /// Another seed is another exam.
+    #[arg(long)]
+    pub seed: u64,
+
+    /// Wrong answers to explain, 4 points each.
+    #[arg(long, value_name = "N", default_value_t = 4)]
+    pub riddles: usize,
+
+    /// Questions from the bank.
+    #[arg(long, value_name = "N", default_value_t = 4)]
+    pub written: usize,
+
+    /// The folder for the two papers. It is made if it is not there.
+    #[arg(long, value_name = "DIR")]
+    pub out: PathBuf,
 }
 
 /// For authors: write the files of a new component.
