@@ -51,8 +51,12 @@ pub(crate) fn riddles<P: Component + ?Sized>(seed: u64, count: usize) -> Vec<Rid
             .take(OTHERS)
             .collect();
         let chapter = law.chapter;
-        (others.len() == OTHERS)
-            .then(|| Riddle { bug: exhibit.clone(), chapter, violation, others })
+        (others.len() == OTHERS).then(|| Riddle {
+            bug: exhibit.clone(),
+            chapter,
+            violation,
+            others,
+        })
     };
     bugs.iter().filter_map(riddle).take(count).collect()
 }

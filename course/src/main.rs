@@ -48,10 +48,12 @@ fn main() -> ExitCode {
         // The contract judges, and is built with optimization as for its own proof.
         Some(Command::Grade(_)) => handed_over(hand_over_as("proof", "grader")),
         Some(
-            Command::Read(_) | Command::Lab(_) | Command::Exam(_) | Command::New(_) | Command::Kernel(_),
-        ) => {
-            handed_over(hand_over("author"))
-        }
+            Command::Read(_)
+            | Command::Lab(_)
+            | Command::Exam(_)
+            | Command::New(_)
+            | Command::Kernel(_),
+        ) => handed_over(hand_over("author")),
     }
 }
 

@@ -26,8 +26,4 @@ pub use interfaces::collectives::{interface, world};
 
 use crate::component::component;
 
-component!(Collectives {
-    slug: "collectives",
-    name: "Collectives",
-    title: "Collectives"
-});
+component!(Collectives { slug: "collectives", name: "Collectives", title: "Collectives" });

@@ -25,8 +25,4 @@ pub use interfaces::embedding::{interface, menu};
 
 use crate::component::component;
 
-component!(VocabEmbedding {
-    slug: "embedding",
-    name: "VocabEmbedding",
-    title: "VocabEmbedding"
-});
+component!(VocabEmbedding { slug: "embedding", name: "VocabEmbedding", title: "VocabEmbedding" });

@@ -28,8 +28,4 @@ pub use interfaces::feedforward::{interface, menu};
 
 use crate::component::component;
 
-component!(SwiGlu {
-    slug: "feedforward",
-    name: "SwiGLU",
-    title: "SwiGLU"
-});
+component!(SwiGlu { slug: "feedforward", name: "SwiGLU", title: "SwiGLU" });

@@ -28,8 +28,4 @@ pub use interfaces::frequencies::{interface, menu};
 
 use crate::component::component;
 
-component!(StretchedRope {
-    slug: "frequencies",
-    name: "Stretched RoPE",
-    title: "Stretched RoPE"
-});
+component!(StretchedRope { slug: "frequencies", name: "Stretched RoPE", title: "Stretched RoPE" });

@@ -25,8 +25,4 @@ pub use interfaces::layernorm::{interface, menu};
 
 use crate::component::component;
 
-component!(LayerNorm {
-    slug: "layernorm",
-    name: "LayerNorm",
-    title: "LayerNorm"
-});
+component!(LayerNorm { slug: "layernorm", name: "LayerNorm", title: "LayerNorm" });

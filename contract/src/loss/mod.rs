@@ -27,8 +27,4 @@ pub use interfaces::loss::interface;
 
 use crate::component::component;
 
-component!(CrossEntropy {
-    slug: "loss",
-    name: "Loss",
-    title: "Cross-entropy"
-});
+component!(CrossEntropy { slug: "loss", name: "Loss", title: "Cross-entropy" });

@@ -28,8 +28,4 @@ pub use interfaces::model::{interface, menu};
 
 use crate::component::component;
 
-component!(Llama {
-    slug: "model",
-    name: "Llama",
-    title: "The Llama decoder"
-});
+component!(Llama { slug: "model", name: "Llama", title: "The Llama decoder" });

@@ -26,8 +26,4 @@ pub use interfaces::norm::{interface, menu};
 
 use crate::component::component;
 
-component!(GroupRmsNorm {
-    slug: "norm",
-    name: "GroupRMSNorm",
-    title: "GroupRMSNorm"
-});
+component!(GroupRmsNorm { slug: "norm", name: "GroupRMSNorm", title: "GroupRMSNorm" });

@@ -25,8 +25,4 @@ pub use interfaces::rope::{interface, menu};
 
 use crate::component::component;
 
-component!(NtkAwareRope {
-    slug: "rope",
-    name: "RoPE",
-    title: "NTK-aware RoPE"
-});
+component!(NtkAwareRope { slug: "rope", name: "RoPE", title: "NTK-aware RoPE" });

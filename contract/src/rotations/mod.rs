@@ -30,8 +30,4 @@ pub use interfaces::rotations::{interface, menu};
 
 use crate::component::component;
 
-component!(Rotations {
-    slug: "rotations",
-    name: "More rotations",
-    title: "More rotations"
-});
+component!(Rotations { slug: "rotations", name: "More rotations", title: "More rotations" });

@@ -52,7 +52,9 @@ pub enum Error {
     Book(Vec<String>),
 
     /// More questions than there are.
-    #[error("an exam can't have {count} {what}: there are {there}; ask for fewer, or name more components")]
+    #[error(
+        "an exam can't have {count} {what}: there are {there}; ask for fewer, or name more components"
+    )]
     TooManyQuestions {
         /// Of which kind.
         what: &'static str,

@@ -6,7 +6,9 @@ use author::book::read;
 use author::component;
 use author::exam;
 use author::lab::{self, kernel};
-use course::arguments::{Command, ExamArguments, KernelArguments, LabArguments, NewArguments, ReadArguments};
+use course::arguments::{
+    Command, ExamArguments, KernelArguments, LabArguments, NewArguments, ReadArguments,
+};
 use course::{ended, not_here};
 use std::process::ExitCode;
 

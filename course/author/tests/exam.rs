@@ -56,9 +56,9 @@ fn each_seed_is_another_exam() {
         assert_eq!(points_of_key(question), question.points);
         let mistake = question.key.split_once(": the code ").unwrap().1;
         let choices: Vec<_> = question.text.split("<li>The code ").skip(1).collect();
-        let right = choices.iter().position(|choice| {
-            mistake.starts_with(choice.split_once(".</li>").unwrap().0)
-        });
+        let right = choices
+            .iter()
+            .position(|choice| mistake.starts_with(choice.split_once(".</li>").unwrap().0));
         let letter = char::from(b'A' + right.unwrap() as u8).to_string();
         assert!(question.key.starts_with(&format!("**{letter}**")), "{}", question.name);
     }

@@ -427,7 +427,11 @@ fn models_that_can_not_be_used() {
             |file| in_json(file, "hidden_size", 24.into()),
             "`hidden_size` is 24, not 128",
         ),
-        ("config.json", |file| in_json(file, "vocab_size", 100.into()), "the model's table 100 rows"),
+        (
+            "config.json",
+            |file| in_json(file, "vocab_size", 100.into()),
+            "the model's table 100 rows",
+        ),
         ("config.json", |file| in_json(file, "num_hidden_layers", 0.into()), "from 1 on"),
         ("config.json", |file| in_json(file, "max_position_embeddings", 0.into()), "from 1 on"),
         ("config.json", |file| in_json(file, "rms_norm_eps", (-1).into()), "eps"),
@@ -447,7 +451,11 @@ fn models_that_can_not_be_used() {
             "tokenizer.json",
             |file| {
                 in_json(file, "added_tokens", Vec::<u8>::new().into());
-                in_json(file, "model", serde_json::json!({"type": "BPE", "vocab": {}, "merges": []}));
+                in_json(
+                    file,
+                    "model",
+                    serde_json::json!({"type": "BPE", "vocab": {}, "merges": []}),
+                );
             },
             "it has no tokens",
         ),

@@ -26,7 +26,9 @@ pub fn page(questions: &[Question], seed: u64, is_key: bool) -> Result<String> {
     let points: u32 = questions.iter().map(|question| question.points).sum();
     let title = if is_key { "Key" } else { "Exam" };
     let head = match is_key {
-        true => format!("<p>To the paper with the number {seed}: {points} points in all. Other right answers earn the same.</p>"),
+        true => format!(
+            "<p>To the paper with the number {seed}: {points} points in all. Other right answers earn the same.</p>"
+        ),
         false => format!(
             "<p class=\"head\"><span>Name:</span><span>Number:</span><span>Points: &emsp; of {points}</span></p>\n\
              <p>Paper {seed}. Letters and shapes are those of the course's glossary.</p>"
@@ -63,14 +65,13 @@ fn rendered(markdown: &str, maths: &LatexToMathML) -> std::result::Result<String
             Event::SoftBreak
         }
     };
-    let events: Vec<_> =
-        Parser::new_ext(markdown, Options::ENABLE_MATH | Options::ENABLE_TABLES)
-            .map(|event| match event {
-                Event::InlineMath(tex) => formula(&tex, MathDisplay::Inline),
-                Event::DisplayMath(tex) => formula(&tex, MathDisplay::Block),
-                other => other,
-            })
-            .collect();
+    let events: Vec<_> = Parser::new_ext(markdown, Options::ENABLE_MATH | Options::ENABLE_TABLES)
+        .map(|event| match event {
+            Event::InlineMath(tex) => formula(&tex, MathDisplay::Inline),
+            Event::DisplayMath(tex) => formula(&tex, MathDisplay::Block),
+            other => other,
+        })
+        .collect();
     if let Some(wrong) = wrong {
         return Err(wrong);
     }

@@ -27,7 +27,10 @@ fn the_readme_has_right_counts() {
         "README.md",
         [
             format!("explains the {} tasks", TASKS.len()),
-            format!("wrote {} bugs for all components. It caught {} at first", caught.of, caught.count),
+            format!(
+                "wrote {} bugs for all components. It caught {} at first",
+                caught.of, caught.count
+            ),
             format!("of the other {} turned out", caught.of - caught.count),
             format!("none of the {right} unusual but correct programs"),
             format!("it accepts {variants} others in every test run"),
