@@ -167,8 +167,7 @@ fn moved(out: &Path) -> Result<()> {
     let series = |name: &str, label: &str, color, mark| {
         let factors = recorded.factors(name);
         let point = |plane: usize| {
-            let all: Vec<f64> =
-                factors.iter().map(|of_seed| of_seed[plane].log10()).collect();
+            let all: Vec<f64> = factors.iter().map(|of_seed| of_seed[plane].log10()).collect();
             (plane as f64, spread(&all)[0])
         };
         Series::new(label, color, mark, (0..factors[0].len()).map(point))
