@@ -27,7 +27,7 @@ fn weights(out: &Path) -> Result<()> {
         "Which weights by distance does a running state carry?",
         (
             Axis { name: "distance", range: 0.0..40.0, labels: 9, label: whole },
-            Axis { name: "weight", range: -1.1..2.2, labels: 8, label: tenths },
+            Axis { name: "weight", range: -1.1..3.4, labels: 10, label: tenths },
         ),
         &[
             Series::new("rotation", BLUE, Mark::Line, of(|d| (THETA * d).cos())),

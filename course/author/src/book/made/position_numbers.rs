@@ -104,7 +104,7 @@ fn choices(out: &Path) -> Result<()> {
         "Do other frequencies fall with the distance too?",
         (
             Axis { name: "distance", range: 0.0..450.0, labels: 10, label: whole },
-            Axis { name: "mean cosine of 64 planes", range: -0.5..1.1, labels: 9, label: tenths },
+            Axis { name: "mean cosine of 64 planes", range: -0.5..1.7, labels: 12, label: tenths },
         ),
         &[
             Series::new("base^(-i/64)", BLUE, Mark::Line, of(0)),
