@@ -132,7 +132,8 @@ fn drawn(
 /// A wrong answer as a question.
 fn riddle(entry: &Entry, riddle: &Riddle, seed: u64) -> Question {
     let Riddle { bug, chapter, violation, others } = riddle;
-    let choices = shuffled(others.iter().chain([bug]).collect(), seed, |of| of.id);
+    // In another order than that in which the bugs were drawn, where the right one comes first.
+    let choices = shuffled(others.iter().chain([bug]).collect(), !seed, |of| of.id);
     let right = choices.iter().position(|of| of.id == bug.id).expect("it is one of them");
     let letter = char::from(b'A' + right as u8);
     let Fault::Differs { count, total, index, expected, got, .. } = &violation.fault else {
