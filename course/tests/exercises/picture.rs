@@ -35,7 +35,7 @@ fn svg(command: &str, printed: &str) -> String {
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\" width=\"{width}\" height=\"{height}\">\n\
          <title>{command}</title>\n\
          <rect width=\"{width}\" height=\"{height}\" rx=\"8\" fill=\"#1b1f27\"/>\n\
-         <g font-family=\"DejaVu Sans Mono, Menlo, Consolas, monospace\" font-size=\"13\" fill=\"#d7dae0\" xml:space=\"preserve\">\n\
+         <g font-family=\"DejaVu Sans Mono, Menlo, Consolas, monospace\" font-size=\"13\" fill=\"#d7dae0\">\n\
          <text x=\"20\" y=\"{y}\"><tspan fill=\"#7ee787\">$</tspan> {command}</text>\n",
         y = 2 * ROW - 6,
     );
@@ -79,7 +79,8 @@ impl Style {
     }
 
     fn paint(&self, text: &str, out: &mut String) {
-        let text = text.replace('&', "&amp;").replace('<', "&lt;");
+        // A space that no viewer takes away.
+        let text = text.replace('&', "&amp;").replace('<', "&lt;").replace(' ', "\u{a0}");
         let fill = self.fill.map_or(String::new(), |fill| format!(" fill=\"{fill}\""));
         let weight = if self.is_bold { " font-weight=\"bold\"" } else { "" };
         match (&*fill, weight) {
