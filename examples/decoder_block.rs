@@ -67,7 +67,7 @@ impl<const V: usize, const H: usize, const HD: usize, F: Float + SampleUniform, 
         visitor: &mut Vis,
     ) -> std::result::Result<Option<Self::To<Vis::E2, Vis::D2>>, Vis::Err> {
         visitor.visit_fields(
-            // A tuple has at most six parts, so they are grouped. The names stand in the file.
+            // A tuple has at most six parts, so they are grouped. The names are in the file.
             (
                 Self::module("embedding", |m| &m.embedding, |m| &mut m.embedding),
                 Self::module("norm", |m| &m.norm, |m| &mut m.norm),
@@ -249,7 +249,7 @@ where
 const ALPHABET: &str = " abcdefghijklmnopqrstuvwxyz";
 /// A model of letters: `v` 27, `h` 32, `nh` 4, `hd` 8.
 pub type Letters<F = f32, D = Cpu> = Decoder<27, 32, 8, F, D>;
-/// What it learns: `b` lines of 40 letters. Each is the question for the letter behind it.
+/// What it learns: `b` lines of 40 letters. Each is the question for the letter after it.
 pub const LINES: [&str; 2] =
     ["to be or not to be that is the question ", "whether tis nobler in the mind to suffer"];
 

@@ -1,4 +1,4 @@
-//! An encoding of one's own, in a model: a penalty for what is farther away than a window.
+//! Your own encoding, in a model: a penalty for what is farther away than a window.
 //!
 //! ```sh
 //! cargo run --example encoding
@@ -14,7 +14,7 @@ use quadrivium::tensor::*;
 const MOST: usize = 1 << 24;
 
 // ANCHOR: bias
-/// `-slope_n * max(0, j - window)` for head `n` at the distance `j`, `[nh, t]`: ALiBi that begins behind a window.
+/// `-slope_n * max(0, j - window)` for head `n` at the distance `j`, `[nh, t]`: ALiBi that begins past a window.
 ///
 /// # Errors
 /// No heads; no positions, or more than memory has room for; what the device reports.
@@ -40,7 +40,7 @@ pub fn windowed_bias<F: Float, D: Device<F>>(
 // ANCHOR_END: bias
 
 // ANCHOR: module
-/// ALiBi behind a window, for `NH` heads. There are no weights.
+/// ALiBi past a window, for `NH` heads. There are no weights.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct Windowed<const NH: usize, const WINDOW: usize>;
 
@@ -84,7 +84,7 @@ pub type Decoder = LlamaTransformer<
     Windowed<4, 16>,
 >;
 
-/// The decoder, untrained. `NoPosition` stands in each block, and `Windowed` once for all of them.
+/// The decoder, untrained. `NoPosition` is in each block, and `Windowed` once for all of them.
 ///
 /// # Errors
 /// What the library refuses.

@@ -201,7 +201,7 @@ pub enum Error {
     Rows {
         /// First row asked for.
         start: usize,
-        /// The row behind the last.
+        /// The row after the last.
         end: usize,
         /// Rows of the table.
         rows: usize,
@@ -284,7 +284,7 @@ pub enum Error {
         asked: usize,
     },
 
-    /// A cache that would be cut behind its end.
+    /// A cache that would be cut past its end.
     #[error(
         "the cache has {kept} positions, and can't be cut to {positions}: cut it to at most {kept}"
     )]
@@ -328,7 +328,7 @@ pub enum Error {
         problem: CheckpointProblem,
     },
 
-    /// A part of a model that somebody else wrote refused its input.
+    /// A part of a model from outside this crate refused its input.
     #[error("a part of the model refused: {0}")]
     Part(String),
 

@@ -1,7 +1,7 @@
 //! What the encodings of this room share: what they check, and tables that are computed on the host.
 //!
-//! A table by distance has `nh * t` numbers, where the scores have `nh * s * t`. So it is computed in `f64`, in plain
-//! loops, and rounded once, on its way to the device.
+//! A table by distance has `nh * t` numbers, where the scores have `nh * s * t`. It is therefore computed in `f64`, in
+//! plain loops, and rounded once, on its way to the device.
 
 use crate::checks::check_size;
 use crate::error::Result;

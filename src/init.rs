@@ -174,7 +174,7 @@ fn normal_long<T: Float>(n: usize, mean: T, std: T, mt: &mut Mt) -> Vec<T> {
         box_muller_16(block, mean, std);
     }
     if n % 16 != 0 {
-        // The tail does not fill a block: draw the LAST 16 values anew.
+        // The tail does not fill a block: draw the LAST 16 values again.
         let tail = &mut values[n - 16..];
         tail.fill_with(|| unit::<T>(mt));
         box_muller_16(tail, mean, std);

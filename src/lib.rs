@@ -140,13 +140,12 @@
 //!
 //! # Errors and panics
 //!
-//! Functions that return [`Result`](error::Result) do not panic, whatever they are given. A
-//! call that fails has changed nothing. dfdx's `forward` is `try_forward` with an `unwrap`.
-//! Memory is the exception: a CPU that has none left ends the process, as in all Rust programs,
-//! and on a GPU dfdx unwraps what the driver reports.
+//! Functions that return [`Result`](error::Result) do not panic on any input. A call that fails has changed nothing.
+//! dfdx's `forward` is `try_forward` with an `unwrap`. Memory is the exception: a CPU that has none left ends the
+//! process, as in all Rust programs, and on a GPU dfdx unwraps what the driver reports.
 //!
-//! On a CPU, the same input gives the same bits, whatever the number of threads. On a GPU, dfdx
-//! adds up in no fixed order, so last bits may differ from run to run.
+//! On a CPU, the same input gives the same bits with any number of threads. On a GPU, dfdx adds up in no fixed order,
+//! so last bits may differ from run to run.
 //!
 //! The modules report [`Error`]; a dfdx tuple needs one error type for all its modules, so put
 //! these beside dfdx's own modules in a struct, not in a tuple. `examples/decoder_block.rs` does.
@@ -203,9 +202,9 @@ pub mod functional {
     //! The modules hold weights and settings and call these. Sizes are run-time values here, so
     //! what the compiler refuses for a module is an [`Error`](crate::Error) for a function.
     //!
-    //! Every function takes a tensor with a tape or without. With a tape, the gradient that stands
-    //! under the forward pass is recorded. Norms and rotation compute in `f32` or better and round
-    //! to the input's type once. Embeddings copy rows.
+    //! Every function takes a tensor with a tape or without. With a tape, the gradient defined below the forward pass
+    //! is recorded. Norms and rotation compute in `f32` or better and round to the input's type once. Embeddings copy
+    //! rows.
 
     #[doc(inline)]
     pub use crate::{
@@ -237,7 +236,7 @@ pub mod builder {
     //!
     //! They name a module inside a tuple of modules;
     //! [`build_module`](crate::tensor::DeviceBuildExt::build_module) builds it with its default
-    //! settings, seed 42 among them: two norms of the same size start alike. For other settings use
+    //! settings, seed 42 among them: two norms of the same size start with the same weights. For other settings use
     //! the modules' own `new`.
     //!
     //! ```

@@ -1,6 +1,6 @@
-//! What many modules would write alike: how dfdx reaches their tensors, and how they are shown.
+//! What many modules would write in the same way: how dfdx reaches their tensors, and how they are shown.
 //!
-//! In square brackets, a macro is given the parameters of its `impl`; behind them stands the module with its sizes.
+//! In square brackets, a macro is given the parameters of its `impl`; the module with its sizes comes after them.
 
 /// A module with a `weight` that is drawn, and its `config`. `assert_table` checks the sizes when the program is compiled.
 ///
@@ -118,7 +118,7 @@ macro_rules! parts {
     };
 }
 
-/// How a module is shown to a programmer: its name, its sizes, and behind the semicolon its fields, but no weights.
+/// How a module is shown to a programmer: its name, its sizes, and after the semicolon its fields, but no weights.
 ///
 /// ```text
 /// shown! { [const HD: usize, D: Storage<f32>] XPos<HD, D>, head_dim: HD; config }

@@ -1,4 +1,4 @@
-//! Where tokens stand in their texts: in a row from some position on, or each at a position of its own.
+//! Where tokens are in their texts: in a row from some position on, or each at its own position.
 
 use crate::checks::{check_size, same_shape};
 use crate::error::{Error, Result};
@@ -6,11 +6,12 @@ use crate::tensor::*;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Where the tokens of a call, `[b, s]`, stand in their texts.
+/// Where the tokens of a call, `[b, s]`, are in their texts.
 ///
-/// An offset is such a value, `Positions::from(7)`: row `t` of every text is at `7 + t`. So is a tensor of `position_ids`,
-/// `[b, s]`, which has a position for each token: where texts of different lengths are filled up at their starts, where
-/// several texts are packed into one row, or wherever else a token is to stand. Methods that take positions take either.
+/// An offset is such a value, `Positions::from(7)`: row `t` of every text is at `7 + t`. A tensor of `position_ids`,
+/// `[b, s]`, is one too. It has a position for each token: where texts of different lengths are filled up at their
+/// starts, where several texts are packed into one row, or wherever else a token is to be placed. Methods that take
+/// positions take either.
 ///
 /// A token whose position is not above that of the token before it begins a text. A model that is given `position_ids` lets
 /// each token look at its own text only, and frequencies that follow the length of a text follow that of each text.
@@ -80,7 +81,7 @@ impl Positions {
     }
 
     /// The position of every text's first token, if the others follow it one by one in every text; `None` if each token
-    /// has a position of its own.
+    /// has its own position.
     pub fn offset(&self) -> Option<usize> {
         match self.0 {
             Kind::From(offset) => Some(offset),

@@ -52,8 +52,8 @@ stored!(f64, FileDtype::F64, 8);
 #[cfg(feature = "f16")]
 stored!(f16, FileDtype::F16, 2);
 
-/// Writes all weights of `module` to `path`, in place of a file that is there. A link stays a link:
-/// the file that it leads to is replaced.
+/// Writes all weights of `module` to `path`, replacing a file that is there. A link stays a link: the file that it
+/// leads to is replaced.
 ///
 /// # Errors
 /// A file that can't be written. Then what was there is as it was, and nothing is left beside it.
@@ -90,14 +90,14 @@ pub(crate) fn file_of<N: AsRef<str> + Ord + std::fmt::Display>(
     notes.insert("format".into(), "pt".into());
     let sorted = serde_json::to_vec(&notes)?;
     let mut file = safetensors::serialize(views, Some(notes.into_iter().collect()))?;
-    // The notes stand first, in an order that is drawn. The same weights are the same bytes.
+    // The notes come first, in an order that is drawn. The same weights are the same bytes.
     let first = 8 + r#"{"__metadata__":"#.len();
     file[first..first + sorted.len()].copy_from_slice(&sorted);
     Ok(file)
 }
 
-/// A file that is written whole, beside the one that it will replace. So a full disk costs nothing, and two saves at a
-/// time do not mix. If it is not put in its place, it is removed.
+/// A file that is written whole, beside the one that it will replace. A full disk therefore costs nothing, and two
+/// saves at a time do not mix. If it is not put in its place, it is removed.
 pub(crate) struct NewFile {
     file: tempfile::NamedTempFile,
     target: PathBuf,
@@ -167,7 +167,7 @@ impl Aside {
 
 impl Drop for Aside {
     fn drop(&mut self) {
-        // There may be none of the two, and nobody to tell that one can't be moved.
+        // Neither may exist, and there is no one to report to if one can't be moved.
         let _ = match self.target.exists() {
             true => std::fs::remove_file(&self.aside),
             false => std::fs::rename(&self.aside, &self.target),

@@ -1,6 +1,6 @@
 //! How much memory fused code takes on a CPU: the result, and what the backward pass must keep.
 //!
-//! A program of its own, and one test after another: the allocator counts for all of it.
+//! A separate program, and one test after another: the allocator counts for all of it.
 #![allow(missing_docs)]
 
 use peak_alloc::PeakAlloc;
@@ -30,7 +30,7 @@ const SMALL: usize = RESULT / 16;
 type Hidden = Rank3<1, TOKENS, HIDDEN>;
 type Traced<S> = Tensor<S, f32, Cpu, OwnedTape<f32, Cpu>>;
 
-/// How many threads there are, each with memory of its own.
+/// How many threads there are, each with its own memory.
 fn threads() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
@@ -43,7 +43,7 @@ fn bytes<R>(run: impl FnOnce() -> R) -> (R, usize, usize) {
     (result, MEMORY.current_usage().saturating_sub(before), MEMORY.peak_usage() - before)
 }
 
-/// What one computation takes: `kept` is what the tape holds beside the result while somebody holds the input, and
+/// What one computation takes: `kept` is what the tape holds beside the result while the input is held, and
 /// `gradients` what the backward pass makes beside the gradient of the result.
 fn expect<S: ConstShape>(
     name: &str,
@@ -63,7 +63,7 @@ fn expect<S: ConstShape>(
     );
 }
 
-/// What stays of a computation whose input nobody else holds: the result, and `kept`.
+/// What stays of a computation whose input is not held elsewhere: the result, and `kept`.
 fn expect_alone<S: ConstShape>(name: &str, kept: usize, forward: impl Fn() -> Traced<S>) {
     drop(forward());
     let (_y, held, _) = bytes(&forward);
@@ -179,7 +179,7 @@ fn fused_code_takes_the_memory_of_its_result() {
     let ((), _, peak) = bytes(|| drop(loss.backward()));
     assert!(peak <= RESULT + SMALL, "cross_entropy: {peak} bytes for a gradient of {RESULT}");
 
-    // Nobody holds the input: the rotation and the look-ups do not either. A permuted table is copied for the call.
+    // The input is not held, not even by the rotation and the look-ups. A permuted table is copied for the call.
     let rope = NtkAwareRope::<64, _>::new(&dev, NtkAwareRopeConfig::default()).unwrap();
     expect_alone("rotation", 0, || {
         let heads: Tensor<Rank4<1, TOKENS, 32, 64>, f32, Cpu> = dev.ones();

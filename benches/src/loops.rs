@@ -1,4 +1,4 @@
-//! The components as plain loops, on one thread, with memory that is there: what anybody would write first in
+//! The components as plain loops, on one thread, with memory that is there: what anyone would write first in
 //! a language that compiles loops. Slices in, slices out; no dfdx.
 
 /// `y = x / sqrt(mean(x^2) + eps) * gamma` over groups of `gz`, `[rows, h]`.

@@ -15,7 +15,7 @@ fn main() -> ExitCode {
     let slugs: Vec<String> = arguments.collect();
     let of = |entry: &&Entry| slugs.iter().any(|slug| slug == entry.slug);
     let components: Vec<&Entry> = COMPONENTS.iter().filter(of).collect();
-    // An implementation that panics is a finding. Its words would stand between the lines.
+    // An implementation that panics is a finding. Its words would be printed between the lines.
     contract::panics::silence();
     let good = match what.as_str() {
         "matrix" => matrices(&components, false),

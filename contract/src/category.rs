@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 pub enum Category {
     /// Means, squares and roots, and what they are taken over.
     Statistics,
-    /// Where eps stands, and how large it is.
+    /// Where eps is, and how large it is.
     Eps,
     /// How the weights are applied.
     Weights,
@@ -34,13 +34,13 @@ pub enum Category {
     Gate,
     /// Exponents, logarithms, and what is subtracted before them.
     Softmax,
-    /// What ranks tell each other, and when.
+    /// What ranks send each other, and when.
     Exchange,
     /// Which places of a text are asked about.
     Ignored,
     /// What a call keeps or changes.
     State,
-    /// What is added to what, and which norm stands before it.
+    /// What is added to what, and which norm comes before it.
     Wiring,
     /// Which tokens may be drawn, and which one is.
     Choice,
@@ -85,7 +85,7 @@ impl Category {
         )
     }
 
-    /// Whether a question that tells this category may be the first that shows a mistake of another one.
+    /// Whether a question that reveals this category may be the first that shows a mistake of another one.
     pub fn gives_way_to(self, other: Self) -> bool {
         use Category::{
             Choice, Exchange, Extent, Frequencies, Ignored, Lookup, Mask, Offset, Order, Precision,
@@ -102,7 +102,7 @@ impl Category {
         }
     }
 
-    /// Whether a question that tells it leaves no doubt.
+    /// Whether a question that reveals it leaves no doubt.
     fn is_certain(self) -> bool {
         use Category::{Gradient, Mask, Offset, Precision, Range, Refusal, Seed, State};
         matches!(self, Mask | Offset | State | Precision | Range | Seed | Refusal | Gradient)

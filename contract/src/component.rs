@@ -35,7 +35,7 @@ pub struct Invariant<P: ?Sized> {
 /// The list of a component's laws, from the names of their checks.
 macro_rules! laws {
     ($($law:ty),+ $(,)?) => {
-        /// All of them, the most telling first.
+        /// All of them, the most informative first.
         pub static INVARIANTS: &[$crate::component::Invariant<super::Interface>] = &[$(<$law>::LAW),+];
     };
 }
@@ -102,7 +102,7 @@ pub struct Fingerprint {
 }
 
 impl Fingerprint {
-    /// Asks, and keeps whatever comes. A call that nobody wants to know is not made: see [`fingerprints_of`].
+    /// Asks, and keeps every answer. A call that is not needed is not made: see [`fingerprints_of`].
     pub fn ask(
         call: &'static str,
         ask: impl FnOnce() -> crate::interface::Reply<Vec<f64>>,
@@ -195,7 +195,7 @@ pub trait Component: 'static {
     /// Its whole name.
     const TITLE: &'static str;
 
-    /// What it promises, the most telling first.
+    /// What it promises, the most informative first.
     fn invariants() -> &'static [Invariant<Self>];
 
     /// The known bugs.

@@ -5,8 +5,8 @@
 //! implementation is wrong, in the same way, and right where the implementation is right.
 //!
 //! The first call that the implementation answers wrong decides, because one mistake in a forward pass may
-//! spoil the gradients in several ways. The other calls decide between bugs that fit alike. If none
-//! fits well, or several fit alike in everything, the diagnosis says that it does not know.
+//! spoil the gradients in several ways. The other calls decide between bugs that fit equally well. If none fits well,
+//! or several fit equally well in everything, the diagnosis says that it does not know.
 
 use crate::component::{Component, Exhibit, Fingerprint, exhibits, fingerprints_of};
 use rayon::prelude::*;
@@ -23,7 +23,7 @@ pub struct Diagnosis {
 /// How well a bug's answers fit an implementation's. Larger is better, and the first field counts most.
 #[derive(Debug, Clone, Copy, PartialEq, PartialOrd)]
 pub struct Fit {
-    /// Of the call that decides: share of the telling questions that both answer alike.
+    /// Of the call that decides: share of the informative questions that both answer in the same way.
     pub deciding: f64,
     /// The same for the other calls that are looked at.
     pub others: f64,
@@ -42,7 +42,7 @@ impl Fit {
     }
 }
 
-/// A bug that answers fewer of the telling questions like the implementation is not named.
+/// A bug that answers fewer of the informative questions like the implementation is not named.
 const ENOUGH: f64 = 0.8;
 
 /// The bug that `implementation` behaves like, if one is known.
@@ -196,13 +196,13 @@ fn fit(
         deciding: share(&|call| call == decides),
         others: share(&is_other),
         all: share(&|_| true),
-        // One answer may be another: squares of large numbers overflow in f32, whatever else is wrong.
+        // One answer may be another: squares of large numbers overflow in f32, no matter what else is wrong.
         strange: decides.contains("backward") && alike + 1.0 < ENOUGH * telling,
     })
 }
 
-/// Equal but for the last digits of `f32`, relative to the largest value of the answer. A panic is
-/// like a refusal: it is no answer either.
+/// Equal up to the last digits of `f32`, relative to the largest value of the answer. A panic is like a refusal: it is
+/// no answer either.
 pub(crate) fn same(a: &Fingerprint, b: &Fingerprint) -> bool {
     match (&a.answer, &b.answer) {
         (Some(Ok(a)), Some(Ok(b))) => {

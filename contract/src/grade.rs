@@ -21,7 +21,7 @@ pub struct Grade {
     pub points: u32,
     /// Ids of the invariants that hold.
     pub held: Vec<String>,
-    /// What is broken, the most telling first.
+    /// What is broken, the most informative first.
     pub broken: Vec<Broken>,
     /// Remarks on what holds.
     pub remarks: Vec<String>,
@@ -107,7 +107,7 @@ impl Grade {
         }
         let broken = self.broken.first().filter(|_| !self.begun)?;
         let Fault::Panicked { message } = &broken.violation.fault else { return None };
-        // Behind the name stands where it is.
+        // Its location follows the name.
         let name = message.strip_prefix(TODO)?.strip_prefix(": task ")?.split(' ').next()?;
         (name != task.place).then_some(name)
     }
@@ -119,7 +119,7 @@ impl Grade {
         self.remarks.iter().cloned().chain(printed).collect()
     }
 
-    /// Whether the code of the task itself is wrong, as far as can be told: it fails, and waits for nothing.
+    /// Whether the code of the task itself is wrong, as far as can be known: it fails, and waits for nothing.
     pub fn is_wrong(&self) -> bool {
         !self.passed && self.begun && self.waits.is_none() && !self.is_unknown()
     }
@@ -140,12 +140,12 @@ impl Grade {
         wrong.next()
     }
 
-    /// The grade of a task that could not be judged: its process did not begin. Nobody knows what its code does.
+    /// The grade of a task that could not be judged: its process did not begin. What its code does is unknown.
     pub fn not_started(task: &Task, what: impl Into<String>) -> Self {
         Self::failed(task, NOT_STARTED, "The autograder starts a process for each task.", what)
     }
 
-    /// Whether nobody knows what the code does: it does not compile, or could not be judged.
+    /// Whether it is unknown what the code does: it does not compile, or could not be judged.
     pub fn is_unknown(&self) -> bool {
         self.does_not_compile() || self.is_not_judged()
     }
@@ -155,7 +155,7 @@ impl Grade {
         self.broken.first().is_some_and(|broken| [NOT_STARTED, NO_COMPILER].contains(&&*broken.id))
     }
 
-    /// The grade of a task whose file does not compile: nobody knows what its code does.
+    /// The grade of a task whose file does not compile: what its code does is unknown.
     pub fn uncompiled(task: &Task, what: impl Into<String>) -> Self {
         let sentence = "A file compiles. Without that, none of its tasks can be graded.";
         Self::failed(task, UNCOMPILED, sentence, what)
@@ -270,7 +270,7 @@ fn by_promises(
             Err(violation) => {
                 grade.passed = false;
                 grade.begun &= !is_todo(&violation);
-                // The graded cases tell it, by the first that is answered wrong.
+                // The graded cases show it, by the first that is answered wrong.
                 grade.category = grade.category.or(violation.category);
                 let refusal = violation.is_about_refusal().then_some(Category::Refusal);
                 categories.push((invariant.id, refusal.unwrap_or(invariant.category)));

@@ -24,7 +24,7 @@ pub(crate) fn widen(values: &[f32]) -> Vec<f64> {
     values.iter().map(|&value| f64::from(value)).collect()
 }
 
-/// Asks again for what is summed over many tokens. Threads may share the work, and the sum may not tell which
+/// Asks again for what is summed over many tokens. Threads may share the work, and the sum may not show which
 /// of them came first.
 pub(crate) fn repeats(
     call: &str,

@@ -18,7 +18,7 @@
 //! - [`task`], [`types`], [`grade`] and [`report`]: the exercises, how they are graded, and what a learner reads.
 //! - [`diagnosis`]: which known bug a wrong implementation behaves like.
 //! - [`repair`]: which one step, replaced, explains a wrong answer.
-//! - [`places`]: where a component stands in the workspace, and what it lacks.
+//! - [`places`]: where a component is in the workspace, and what it lacks.
 
 pub mod category;
 pub mod component;

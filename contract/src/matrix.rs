@@ -35,7 +35,7 @@ pub struct Row {
 pub struct Matrix {
     /// The component.
     pub component: &'static str,
-    /// Columns: ids of the invariants, and why those without a bug of their own stay.
+    /// Columns: ids of the invariants, and why those without their own bug stay.
     pub invariants: Vec<(&'static str, Option<&'static str>)>,
     /// What each invariant is about.
     pub categories: Vec<Category>,
@@ -45,7 +45,7 @@ pub struct Matrix {
     pub variants: Vec<(&'static str, Vec<&'static str>)>,
 }
 
-/// A column of names is not narrower, so that the matrices of several components stand alike.
+/// A column of names is not narrower, so that the matrices of several components line up.
 const NARROWEST: usize = 34;
 
 /// Seeds that a published matrix is made with.
@@ -263,7 +263,7 @@ impl fmt::Display for Matrix {
 impl Matrix {
     /// Bugs below each other, invariants by number beside each other.
     fn table(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // All ids of a component begin alike, and columns are scarce.
+        // All ids of a component begin in the same way, and columns are scarce.
         let short = |bug: &'static str| bug.split_once('/').map_or(bug, |(_, name)| name);
         let width = self.rows.iter().map(|row| short(row.bug).len()).max().unwrap_or(0);
         let digits = |unit: usize| -> String {

@@ -1,8 +1,8 @@
 //! How good the contract was at bugs that its makers had not seen, and at correct code.
 //!
 //! A set is written by authors who know the tasks, and neither the contract nor its museum, in dfdx, as learners
-//! write. It is graded once while it is new: these are the numbers here. What it showed is mended then, and the
-//! set is kept as a test: `course/tests/unseen`. So a set's number does not change. A new number needs a new set.
+//! write. It is graded once while it is new: these are the numbers here. What it showed is then fixed, and the set is
+//! kept as a test: `course/tests/unseen`. A set's number therefore does not change. A new number needs a new set.
 
 /// What came out when a set was new.
 #[derive(Debug, Clone, Copy)]

@@ -1,4 +1,4 @@
-//! Where a component stands in the workspace: the files that are its own, and its lines in the few lists that
+//! Where a component is in the workspace: the files that are its own, and its lines in the few lists that
 //! the compiler needs. A test of this crate looks for each of them: that it is there, and that nothing in it is
 //! left to be written. It does not see whether it is good. `cargo course new` writes them for a new component.
 //!
@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 pub struct Own {
     /// Its path from the workspace.
     pub path: &'static str,
-    /// What stands in it.
+    /// What is in it.
     pub holds: &'static str,
 }
 

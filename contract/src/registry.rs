@@ -185,7 +185,7 @@ impl Entry {
         specs.iter().enumerate().map(task).collect()
     }
 
-    /// Its invariants, the most telling first.
+    /// Its invariants, the most informative first.
     pub fn promises(&self) -> Vec<Promise> {
         (self.promises)()
     }
@@ -269,7 +269,7 @@ fn repaired<P: Component + ?Sized>() -> Vec<(&'static str, Option<String>)> {
 }
 
 fn told<P: Component + ?Sized>() -> Vec<(Exhibit, Option<Category>)> {
-    // A report names the same with fewer sizes and inputs, but for bugs of one size.
+    // A report names the same with fewer sizes and inputs, except for bugs of one size.
     let run = Run { shrink: false, ..Run::default() };
     let about = |(bug, exhibit): (&Bug<P>, Exhibit)| {
         let has_law = |task: &&Task| match task.grading {

@@ -13,15 +13,15 @@ pub struct Repair<P: ?Sized> {
     pub explain: fn(&P) -> Option<String>,
 }
 
-/// More roundings than any right code needs, and less than a mistake that can be told.
+/// More roundings than any right code needs, and less than a mistake that can be recognized.
 const CLOSE: f64 = 1e-4;
 
-/// Whether two values are the same, but for rounding.
+/// Whether two values are the same up to rounding.
 pub fn same(a: f64, b: f64) -> bool {
     (a - b).abs() <= CLOSE * a.abs().max(b.abs())
 }
 
-/// The value that all of these are, but for rounding.
+/// The value that all of these are, up to rounding.
 pub fn one_value(values: impl IntoIterator<Item = f64>) -> Option<f64> {
     let mut values = values.into_iter();
     let first = values.next().filter(|value| value.is_finite())?;

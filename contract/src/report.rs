@@ -34,7 +34,7 @@ pub fn report(task: &Task, grade: &Grade, width: usize) -> String {
     fitted(&lines, width)
 }
 
-/// The same report on lines that stand in a cell of a notebook.
+/// The same report on lines that fit in a cell of a notebook.
 pub fn report_on_cell(task: &Task, grade: &Grade) -> String {
     let exercise = format!("cargo course check {}: the same task, with tensors", task.number);
     if grade.broken.is_empty() {
@@ -63,7 +63,7 @@ fn to_do(task: &Task, what: &str) -> Vec<String> {
     lines
 }
 
-/// What was found. `passed` stands beside that word.
+/// What was found. `passed` is printed beside that word.
 fn found(task: &Task, grade: &Grade, passed: &str) -> Vec<String> {
     let mut lines = title(task);
     let mut row = |label: &str, text: &str| lines.extend(labelled(label, text));
@@ -187,9 +187,9 @@ fn fitted(lines: &[String], width: usize) -> String {
     lines.iter().flat_map(|line| fit(line, width, LABEL)).collect::<Vec<_>>().join("\n")
 }
 
-/// A line as lines of at most `width` characters, broken at spaces; a longer word is cut. What follows the first stands `hang`
-/// columns in, or under the line's own text if that stands deeper. A piece of code, or what stands in brackets, stays in one
-/// line if it is short: half a command can't be copied, and half a formula can't be read.
+/// A line as lines of at most `width` characters, broken at spaces; a longer word is cut. The lines after the first are
+/// indented by `hang` columns, or start under the line's own text if that is deeper. A piece of code, or what is in
+/// brackets, stays in one line if it is short: half a command can't be copied, and half a formula can't be read.
 pub fn fit(line: &str, width: usize, hang: usize) -> Vec<String> {
     let text: Vec<char> = line.trim_end().chars().collect();
     let own = text.iter().take_while(|c| **c == ' ').count();
@@ -217,7 +217,7 @@ pub fn fit(line: &str, width: usize, hang: usize) -> Vec<String> {
     }
 }
 
-/// Whether each character stands in a phrase of at most `longest`: between two marks of code, or in brackets.
+/// Whether each character is in a phrase of at most `longest`: between two marks of code, or in brackets.
 fn phrases(text: &[char], longest: usize) -> Vec<bool> {
     let mut whole = vec![false; text.len()];
     for (start, open) in text.iter().enumerate() {

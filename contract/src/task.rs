@@ -88,7 +88,7 @@ impl Task {
     /// A task in its place. `weight` knows the weights of the component's invariants.
     ///
     /// # Panics
-    /// If it is not in order: it would be graded by nothing. The message names the file to mend.
+    /// If it is not in order: it would be graded by nothing. The message names the file to fix.
     pub(crate) fn new(
         number: String,
         (slug, name): (&'static str, &str),

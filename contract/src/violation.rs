@@ -13,9 +13,9 @@ pub struct Violation {
     pub input: String,
     /// What was wrong with the answer.
     pub fault: Fault,
-    /// What the mistake is about, if the question tells.
+    /// What the mistake is about, if the question shows it.
     pub category: Option<Category>,
-    /// Whether the right values stand in other places.
+    /// Whether the right values are in other places.
     #[serde(skip)]
     rearranged: bool,
     /// Whether every wrong value is 0, and nothing is there that should be.
@@ -95,9 +95,9 @@ impl Violation {
         })
     }
 
-    /// The violation at a question that a mistake of this category answers wrong first, unless its answer has told
-    /// more. Who refuses good input, or accepts bad, is wrong about that.
-    /// Right values in wrong places are wrong about the order, unless it is about the places of a few sizes.
+    /// The violation at a question that a mistake of this category answers wrong first, unless its answer has shown
+    /// more. An implementation that refuses good input, or accepts bad, is wrong about that. Right values in wrong
+    /// places are wrong about the order, unless it is about the places of a few sizes.
     pub fn about(mut self: Box<Self>, category: Category) -> Box<Self> {
         let places = [Category::Extent, Category::State, Category::Seed, Category::Special];
         self.category = Some(match self.category {
@@ -153,7 +153,7 @@ impl Violation {
         }
     }
 
-    /// Whether the right values stand in other places.
+    /// Whether the right values are in other places.
     pub fn is_rearranged(&self) -> bool {
         self.rearranged
     }
@@ -352,7 +352,7 @@ mod number {
 mod tests {
     use super::*;
 
-    /// Nobody was asked: that is neither an answer nor a refusal of bad input.
+    /// None was asked: that is neither an answer nor a refusal of bad input.
     #[test]
     fn what_was_not_asked_is_no_refusal() {
         let reply = |refusal: Refusal| -> Reply<()> { Err(refusal) };

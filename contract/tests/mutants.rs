@@ -14,7 +14,7 @@ fn judged(entry: &Entry, step: usize) -> Table {
     table(entry, step, &|_, _| {})
 }
 
-/// The words of a panic are not printed: what mutants say would stand between them.
+/// The words of a panic are not printed: what mutants say would appear between them.
 fn expect(good: bool, table: &Table) {
     if !good {
         println!("{table}");
@@ -31,7 +31,7 @@ fn a_sample_is_caught() {
     }
 }
 
-/// The components that somebody asks for.
+/// The components that are asked for.
 fn chosen() -> Vec<&'static Entry> {
     let Ok(slugs) = std::env::var("QUADRIVIUM_MUTANTS") else { return COMPONENTS.iter().collect() };
     let entry =

@@ -168,7 +168,7 @@ fn numbers_come_from_the_order() {
     }
 }
 
-/// A task waits for what it calls, and nobody can write a later task first.
+/// A task waits for what it calls, and a later task can't be written first.
 #[test]
 fn a_task_needs_tasks_before_it() {
     let place = |name: &str| TASKS.iter().position(|task| task.name == name);

@@ -24,7 +24,7 @@ fn nothing_is_left_to_be_written() {
     assert!(left.is_empty(), "{} lines are to be written:\n{}", left.len(), left.join("\n"));
 }
 
-/// What stands in a place of a component, and is not in the registry, would be asked nothing.
+/// What is in a place of a component, and is not in the registry, would be asked nothing.
 #[test]
 fn every_place_belongs_to_a_component_of_the_registry() {
     let mut strangers = BTreeSet::new();

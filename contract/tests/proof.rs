@@ -13,7 +13,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    // Bugs may panic, and what is not written yet does. What comes of it is told below.
+    // Bugs may panic, and what is not written yet does. What comes of it is reported below.
     contract::panics::silence();
     let mut arguments = Arguments::from_args();
     // The harness would look for `norm/` anywhere, and find it in `layernorm/`.
@@ -44,7 +44,7 @@ fn main() -> ExitCode {
     libtest_mimic::run(&arguments, trials.collect()).exit_code()
 }
 
-/// What is missing in the proof of a component, in words: what is wrong, and where to mend it.
+/// What is missing in the proof of a component, in words: what is wrong, and where to fix it.
 fn proved(entry: &Entry) -> Vec<String> {
     let folder = format!("contract/src/{}", entry.slug);
     // While the oracle breaks an invariant, the rest of the proof says nothing.

@@ -1,5 +1,5 @@
 //! What a report says that the museum's bugs are about: `snapshots/told.snap`. After a change:
-//! `INSTA_UPDATE=always cargo proof --test told`, and read whether each is told rightly.
+//! `INSTA_UPDATE=always cargo proof --test told`, and read whether each is named correctly.
 
 use contract::component::Exhibit;
 use contract::registry::COMPONENTS;

@@ -27,7 +27,7 @@ fn files(folders: &[&str]) -> Vec<String> {
     folders.iter().flat_map(of).collect()
 }
 
-/// JSON whose comments have lines of their own.
+/// JSON whose comments are on separate lines.
 fn json(name: &str) -> Value {
     let code = |line: &&str| !line.trim_start().starts_with("//");
     let text: Vec<String> = read(name).lines().filter(code).map(String::from).collect();

@@ -60,7 +60,7 @@ impl Series {
     }
 }
 
-/// Draws it. `legend_at` says where the names stand.
+/// Draws it. `legend_at` says where the names are.
 ///
 /// # Errors
 /// What plotters reports.

@@ -34,8 +34,8 @@ impl fmt::Display for Verdict {
     }
 }
 
-/// From now on, a panic in a cell says in a few lines what happened and what to do, in place of a
-/// backtrace. The notebooks' kernel calls this at its start: see `notebooks/evcxr.toml`.
+/// From now on, a panic in a cell says in a few lines what happened and what to do, instead of a backtrace. The
+/// notebooks' kernel calls this at its start: see `notebooks/evcxr.toml`.
 ///
 /// evcxr can't go on after a panic. It starts a new process, and the variables are gone either way.
 pub fn explain_panics() {
@@ -52,7 +52,7 @@ pub fn explain_panics() {
 pub(crate) fn check<P: Component + ?Sized>(name: &str, implementation: &P) -> Verdict {
     let task = registry::task(name)
         .expect("the tests of `notebook-support` call it with every task it knows");
-    // A panic in the lines is a finding, which the report tells. Nothing else should print it.
+    // A panic in the lines is a finding, which the report shows. Nothing else should print it.
     let before = take_hook();
     panics::silence();
     let grade = grade::by_invariants(task, implementation, &RUN);

@@ -78,7 +78,7 @@ pub(crate) fn refused(words: String, ids: &[usize], shape: [usize; 2], v: usize)
 }
 
 /// The gradient of `rows` values of a table for `dy`, of a forward pass that copies them. It is asked
-/// once for each value: with 1 in its place and 0 elsewhere, 1 stands where the value is copied to.
+/// once for each value: with 1 in its place and 0 elsewhere, 1 appears where the value is copied to.
 pub(crate) fn gradient_of_copies(
     values: usize,
     dy: &[f32],

@@ -18,8 +18,8 @@ type Heads = Tensor<(usize, usize, usize, Const<HEAD_DIM>), f64, Cpu>;
 
 /// The scores of four heads at the distances `0 .. distances`, `[nh][distances]`.
 ///
-/// At all positions stand the same query and the same key, so that only the encoding tells them apart. Those of head `n` lie
-/// in plane `n`, in its first element, and have the score 1 without an encoding.
+/// The query and the key are the same at all positions, so that only the encoding distinguishes them. Those of head `n`
+/// lie in plane `n`, in its first element, and have the score 1 without an encoding.
 ///
 /// # Errors
 /// No distances; what the encoding refuses.

@@ -9,7 +9,7 @@ const WIDTH: u32 = 430;
 
 /// Two squares of products side by side, each with its title, and one scale for both, called `unit`.
 ///
-/// White is 0. The columns of `marked` stand in frames. The area is about 960 wide.
+/// White is 0. The columns of `marked` are framed. The area is about 960 wide.
 ///
 /// # Errors
 /// What plotters reports.

@@ -69,7 +69,7 @@ impl ParallelVocabEmbedding for Lines {
         self.shard_range.ok_or_else(not_asked)?(v, w, rank).map_err(Refusal::new)
     }
 
-    /// Not the learner's: whoever writes a lookup is given the rows.
+    /// Not the learner's: the writer of a lookup is given the rows.
     fn initial_shard(
         &self,
         v: usize,

@@ -1,6 +1,6 @@
 //! How every figure of the course is drawn: colours, fonts, axes, and the figure itself.
 //!
-//! Each figure answers the question in its title. They have a white background of their own, so
+//! Each figure answers the question in its title. They have their own white background, so
 //! they can be read on a dark page. Text stays text. The same numbers give the same bytes.
 //!
 //! Colours are those of Okabe and Ito (2008), which readers with any kind of colour vision can
@@ -31,7 +31,7 @@ pub const FOUR: [RGBColor; 4] = [BLUE, ORANGE, GREEN, PURPLE];
 
 /// Where a figure is painted.
 pub type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
-/// What plotters reports, of whatever kind.
+/// What plotters reports, of any kind.
 pub type Painted = std::result::Result<(), Box<dyn std::error::Error>>;
 
 /// Axes as all figures have them: small dark labels, and pale lines where there is a grid.
@@ -89,7 +89,7 @@ impl Figure {
     }
 
     /// Called by the notebooks' kernel to show it. As a picture, not as HTML: pages that only
-    /// display a notebook show pictures, and drop SVG that stands in HTML.
+    /// display a notebook show pictures, and drop SVG that is in HTML.
     pub fn evcxr_display(&self) {
         println!("EVCXR_BEGIN_CONTENT image/svg+xml\n{}\nEVCXR_END_CONTENT", self.svg);
     }

@@ -64,7 +64,7 @@ pub enum Question {
         /// The rows of a block, if the sums have the order of the vocabulary.
         block: Option<usize>,
     },
-    /// The ids that one rank of a world of any size owns: the first, and the one behind the last.
+    /// The ids that one rank of a world of any size owns: the first, and the one after the last.
     Range {
         /// `v`.
         vocab_size: usize,
@@ -107,7 +107,7 @@ pub enum Question {
         seed: u64,
         /// Whether all copies read the same.
         same_text: bool,
-        /// Whether the output has a matrix of its own.
+        /// Whether the output has its own matrix.
         untied: bool,
         /// The rows of a block, if the sums have the order of the vocabulary.
         block: Option<usize>,
@@ -268,7 +268,7 @@ pub fn answer(comm_rc: &Rc<dyn Communicator>, question: &Question) -> Result<Ans
             }
             dx.extend(norms);
             let (rows, blocks) = parts(model.as_mut())?;
-            dx.extend(blocks); // alike on every rank, too
+            dx.extend(blocks); // the same on every rank, too
             let elements = rows.len() * world_size;
             Own { y: losses, rows, dx, elements, ..Own::default() }
         }
@@ -312,7 +312,7 @@ fn stay() -> ! {
 
 /// `v` of the tiny model.
 pub const TINY_VOCAB: usize = 48;
-/// Rows that are added up together, whatever its shards are.
+/// Rows that are added up together, for any shards.
 pub const TINY_BLOCK: usize = 2;
 /// Its learning rate.
 pub const RATE: f64 = 0.01;
@@ -369,8 +369,8 @@ pub fn tiny_batch(seed: u64, step: usize, copy: usize) -> Batch {
     Batch { ids, next, shape }
 }
 
-/// What this rank has of the matrices that are cut, row by row, and what every rank has alike: weights, and what the
-/// optimizer remembers of all gradients so far.
+/// What this rank has of the matrices that are cut, row by row, and what is the same on every rank: weights, and what
+/// the optimizer remembers of all gradients so far.
 fn parts(model: &mut dyn Steps) -> Result<(Vec<f32>, Vec<f32>)> {
     let (cut, whole): (Vec<_>, Vec<_>) = model.state()?.into_iter().partition(|named| named.cut);
     let row = |at: usize| {
@@ -398,7 +398,7 @@ fn alter(question: &mut Question, place: usize, new: usize) {
     }
 }
 
-/// Puts the owners' gradients together, and compares what all should have alike.
+/// Puts the owners' gradients together, and compares what should be the same on all.
 fn together(comm: &dyn Communicator, own: Own, sent: u64) -> Result<Answer> {
     let Own { y, rows, dx, elements, ids } = own;
     let floats = y.iter().chain(&dx).flat_map(|value| value.to_bits().to_le_bytes());

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! DIR/step-000100/index.json               which tensors there are, which rows each file has, its SHA-256
-//! DIR/step-000100/rank-0-of-4.safetensors  the first quarter of the rows, and what every rank has alike
+//! DIR/step-000100/rank-0-of-4.safetensors  the first quarter of the rows, and what is the same on every rank
 //! DIR/step-000100/rank-1-of-4.safetensors  the second quarter
 //! ```
 //!
@@ -22,7 +22,7 @@ use std::fs::{self, File, TryLockError};
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
-/// What stands in `index.json`.
+/// The contents of `index.json`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Index {
     /// The step after which it was written.
@@ -33,7 +33,7 @@ pub struct Index {
     pub tensors: Vec<Entry>,
     /// The files, in the order of the ranks that wrote them.
     pub files: Vec<Part>,
-    /// The SHA-256 of all that stands before, in hexadecimal.
+    /// The SHA-256 of all that comes before, in hexadecimal.
     pub sha256: String,
 }
 
@@ -45,7 +45,7 @@ impl Index {
         Self { sha256, ..rest }
     }
 
-    /// As it stands in its file.
+    /// As it is in its file.
     fn text(&self) -> String {
         serde_json::to_string_pretty(self).unwrap_or_default()
     }
@@ -202,7 +202,7 @@ pub fn lock(dir: &Path) -> Result<File> {
 const ELSEWHERE: &str = "or name another folder with --out";
 
 // ANCHOR: save
-/// Writes a checkpoint into `dir`, in place of older ones. `tensors` are this rank's: of those that are cut, its rows.
+/// Writes a checkpoint into `dir`, replacing older ones. `tensors` are this rank's: of those that are cut, its rows.
 ///
 /// # Errors
 /// The same on every rank: tensors that have not the same names and shapes on all; a file that can't be written. Then there
@@ -247,7 +247,7 @@ fn agree<T>(
     accept(comm, Call::new("a checkpoint", what), mine)
 }
 
-/// What stands in the index of them.
+/// What the index says of them.
 fn entries(tensors: &[Named], world_size: usize) -> std::result::Result<Vec<Entry>, Refusal> {
     let mut entries: Vec<Entry> = Vec::new();
     for Named { name, shape, values, cut } in tensors {

@@ -16,10 +16,11 @@ pub trait Communicator {
     /// `w`.
     fn world_size(&self) -> usize;
 
-    /// This rank's number among all that were started. Errors name ranks so, whatever group they were met in.
+    /// This rank's number among all that were started. Errors name ranks this way, no matter which group they were met
+    /// in.
     fn name(&self) -> usize;
 
-    /// Tells the others what this rank is about to do and whether it can, and hears the same from them.
+    /// Sends the others what this rank is about to do and whether it can, and hears the same from them.
     ///
     /// # Errors
     /// The same on every rank: a rank that refused, that is at another call, or whose input differs. A rank that did
@@ -32,9 +33,9 @@ pub trait Communicator {
     /// As for [`Communicator::agree`].
     fn all_reduce(&self, values: Values<'_>, op: Op) -> Result<()>;
 
-    /// One sum that goes from rank to rank: rank 0 begins with what stands in `total`, lets `own` add to it, and hands
-    /// it to rank 1, which goes on. All ranks get what the last one has. So each element is added up in the order of
-    /// the ranks, and in that of `own` within a rank, however many ranks there are.
+    /// One sum that goes from rank to rank: rank 0 begins with what is in `total`, lets `own` add to it, and hands
+    /// it to rank 1, which goes on. All ranks get what the last one has. Each element is therefore added up in the
+    /// order of the ranks, and in that of `own` within a rank, however many ranks there are.
     ///
     /// # Errors
     /// As for [`Communicator::agree`].

@@ -12,9 +12,9 @@ use quadrivium::tensor::*;
 /// `[b, s, e]`, the same on every rank. The table has `vocab_size` rows; what the last shards have more is padding.
 ///
 /// Each token has one owner, so each sum has at most one term that is not 0: every order gives the same bits, and they
-/// are the row's, but for the sign of a zero. The gradient needs no exchange: `dy` is on every rank, and each keeps what
-/// belongs to its own rows. (To add the shards' gradients up would count each row `w` times, or mix rows.) Source: Shoeybi
-/// et al. 2019, "Megatron-LM".
+/// are the row's, except for the sign of a zero. The gradient needs no exchange: `dy` is on every rank, and each keeps
+/// what belongs to its own rows. (To add the shards' gradients up would count each row `w` times, or mix rows.) Source:
+/// Shoeybi et al. 2019, "Megatron-LM".
 ///
 /// # Errors
 /// The same on every rank, before a row is looked up: an id that is not below `vocab_size`, shards with fewer rows than

@@ -1,4 +1,4 @@
-//! Why ranks stop, said alike on every rank.
+//! Why ranks stop, said in the same words on every rank.
 
 use serde::{Deserialize, Serialize};
 use std::fmt::{self, Display, Formatter};
@@ -117,7 +117,7 @@ pub enum Error {
         world_size: usize,
     },
 
-    /// Weights that should be alike on all ranks and are not.
+    /// Weights that should be the same on all ranks and are not.
     #[error(
         "rank {rank} has other gradients of the blocks than {others}: what is there on every rank must be \
          computed alike; all-reduce the gradient of the output's input"
@@ -168,7 +168,7 @@ pub enum Error {
 }
 
 /// From whom a rank differs: from most; or, where as many have its value as another one, from the first that has that one.
-/// Nobody can tell then who is right.
+/// No one can know then who is right.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Others {
     /// From most.
@@ -186,7 +186,7 @@ impl Display for Others {
     }
 }
 
-/// What a rank refused, in a form that the others can be told.
+/// What a rank refused, in a form that can be sent to the others.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Refusal {
     /// As [`quadrivium::Error::TokenId`].
@@ -200,7 +200,7 @@ pub enum Refusal {
         /// `v`.
         vocab_size: usize,
     },
-    /// What another rank refused, told to those that did not hear it.
+    /// What another rank refused, sent to those that did not hear it.
     Heard {
         /// That rank.
         rank: usize,

@@ -17,7 +17,7 @@ pub struct Group<L: Link> {
     broken: RefCell<Option<Error>>,
 }
 
-/// What a rank tells the others before each call.
+/// What a rank sends the others before each call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Notice {
     /// Calls before this one.
@@ -88,7 +88,7 @@ impl<L: Link> Group<L> {
 }
 
 impl<L: Link> Group<L> {
-    /// Each rank adds up its part of the elements, in the order of the ranks, and tells the others.
+    /// Each rank adds up its part of the elements, in the order of the ranks, and sends it to the others.
     fn reduce_parts(
         &self,
         values: &mut Values<'_>,
@@ -306,7 +306,7 @@ impl Odd {
     }
 }
 
-/// Who differs from most.
+/// The ranks that differ from most.
 pub(crate) fn odd_one<T, K: PartialEq>(all: &[T], of: impl Fn(&T) -> K) -> Option<Odd> {
     let keys: Vec<K> = all.iter().map(of).collect();
     let count = |place: usize| keys.iter().filter(|other| **other == keys[place]).count();

@@ -111,7 +111,7 @@ impl Launch {
         } else {
             mpirun.stdin(Stdio::null());
             if !std::io::stdout().is_terminal() {
-                // mpirun gives its ranks a terminal of its own in any case.
+                // mpirun gives its ranks its own terminal in any case.
                 mpirun.env("NO_COLOR", "1").env("CLICOLOR", "0");
             }
         }
@@ -156,7 +156,8 @@ impl Started {
         self.mpirun.id()
     }
 
-    /// Waits until all ranks have ended, for at most `limit`; then they are ended. Who stays stopped is not waited for.
+    /// Waits until all ranks have ended, for at most `limit`; then they are ended. A rank that stays stopped is not
+    /// waited for.
     pub fn wait(&mut self, limit: Duration) -> Ended {
         let deadline = Instant::now() + limit;
         let (mut gone, mut stopped) = (Since::default(), Since::default());
@@ -228,7 +229,8 @@ impl Started {
         self.processes().into_iter().enumerate().find_map(ended)
     }
 
-    /// Who was stopped by a signal: `Some(None)` is mpirun. Where ranks are left, they name it themselves after their patience.
+    /// Which process was stopped by a signal: `Some(None)` is mpirun. Where ranks are left, they name it themselves
+    /// after their patience.
     fn stopped(&self) -> Option<Option<usize>> {
         let ranks = self.processes().into_iter().enumerate();
         let mut stopped = ranks.filter_map(|(rank, process)| is_stopped(process?).then_some(rank));
@@ -250,7 +252,7 @@ impl Started {
             let _ = self.mpirun.kill();
             let _ = self.mpirun.wait();
         }
-        // All that is left, and not only who has signed the roll; until nobody is, for a signal is no end yet.
+        // All that is left, and not only who has signed the roll; until no one is, for a signal is no end yet.
         let deadline = Instant::now() + GRACE;
         loop {
             let left = of(self.roll.path());

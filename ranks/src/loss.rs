@@ -17,7 +17,7 @@ pub(crate) struct Entropy {
     pub loss: f64,
     /// `[t, h]`, the same on every rank.
     pub dx: Array2<f32>,
-    /// `[n, h]`, of this rank's rows; nobody else needs it.
+    /// `[n, h]`, of this rank's rows; no other rank needs it.
     pub dweight: Array2<f32>,
 }
 
@@ -92,7 +92,7 @@ pub(crate) fn parallel_cross_entropy(
     };
     let places = targets.iter().flatten().count() as f64;
 
-    // Without the largest of ALL logits, each rank would take exponentials on a scale of its own.
+    // Without the largest of ALL logits, each rank would take exponentials on its own scale.
     let mut largest: Vec<f32> = logits
         .rows()
         .into_iter()

@@ -1,8 +1,8 @@
 //! How long ranks take on this machine: to add up messages, and to train. Beside it what the cost model says.
 //!
-//! `cargo run --release -p ranks --bin measure` writes `book/src/measured/ranks.json` anew. Worlds of all sizes take turns, so
-//! that what else the machine does meets all of them, and of many repeats the shortest counts: others can only make a time
-//! longer.
+//! `cargo run --release -p ranks --bin measure` writes `book/src/measured/ranks.json` again. Worlds of all sizes take
+//! turns, so that what else the machine does meets all of them, and of many repeats the shortest counts: others can
+//! only make a time longer.
 
 use crate::communicator::{Call, Communicator, Op, Order, Values};
 use crate::error::{Error, Result};
@@ -28,7 +28,7 @@ const SUMS: usize = 30;
 const STEPS: usize = 6;
 /// Times that each world is started.
 const TURNS: usize = 3;
-/// So long may one world take.
+/// How long one world may take.
 const LIMIT: Duration = Duration::from_secs(300);
 
 /// What was timed, in seconds.
@@ -447,7 +447,7 @@ mod tests {
         assert!(widest <= Some(80), "{widest:?}");
     }
 
-    /// On 2 cores: sums take 1 second each whatever their size, agreements nothing, both ends 4 of 10 seconds.
+    /// On 2 cores: sums take 1 second each at any size, agreements nothing, both ends 4 of 10 seconds.
     #[test]
     fn the_model_by_hand() {
         let timed = |ranks, bytes, least| Timed { ranks, bytes, least, middle: least };

@@ -46,7 +46,7 @@ impl<const N: usize, const H: usize> TensorCollection<f32, Cpu> for Shard<N, H> 
     }
 }
 
-/// What every rank has alike: the blocks, and the norm after them.
+/// What is the same on every rank: the blocks, and the norm after them.
 #[derive(Debug, Clone)]
 pub struct Trunk<
     const H: usize,
@@ -124,8 +124,8 @@ impl<
     }
 }
 
-/// What projects the last tokens to logits: [`Tied`], the embedding's table once more, or a [`Shard`] of a matrix of its own,
-/// `[v, h]`, cut over the ranks as the table is.
+/// What projects the last tokens to logits: [`Tied`], the embedding's table once more, or a [`Shard`] of a separate
+/// matrix, `[v, h]`, cut over the ranks as the table is.
 pub trait Output<const N: usize, const H: usize>: TensorCollection<f32, Cpu> + Sized {
     /// This rank's part of the output that one process draws from the same settings, for a model of `layers` blocks.
     ///
@@ -159,7 +159,7 @@ impl<const N: usize, const H: usize> Output<N, H> for Shard<N, H> {
         layers: usize,
         comm: &dyn Communicator,
     ) -> Result<Self> {
-        // The seed behind those of the blocks, as in `LlamaTransformer::new`.
+        // The seed after those of the blocks, as in `LlamaTransformer::new`.
         let seed = config.init_seed.wrapping_add(1 + 7 * layers as u64);
         let init = Init::Normal { mean: 0.0, std: config.init_std, seed };
         Self::drawn(dev, init, comm.world_size(), comm.rank())
@@ -171,7 +171,8 @@ impl<const N: usize, const H: usize> Output<N, H> for Shard<N, H> {
 }
 
 /// A decoder with both ends cut over the ranks: the embedding's table, and the output. By default the output is the table
-/// once more, as in the course's own model, and each rank uses its rows at both ends; with a [`Shard`] it has rows of its own.
+/// once more, as in the course's own model, and each rank uses its rows at both ends; with a [`Shard`] it has its own
+/// rows.
 ///
 /// `N` is the rows of a shard; there are `N w` ids. The other sizes are those of
 /// [`LlamaTransformer`]. Its tensors have the names of Hugging Face's Llama.
@@ -188,7 +189,7 @@ pub struct ShardedLlama<
 > {
     /// This rank's rows of the table.
     pub embed_tokens: Shard<N, H>,
-    /// What every rank has alike.
+    /// What is the same on every rank.
     pub trunk: Trunk<H, NH, NKV, HD, FF, L>,
     /// The output.
     pub lm_head: O,

@@ -32,7 +32,7 @@ pub(crate) fn own_rows(
     filled_rows(comm, v, |id| table[id * width..(id + 1) * width].to_vec(), vec![fill; width])
 }
 
-/// The same of a table that is told row by row. What is filled up is NaN.
+/// The same of a table that is given row by row. What is filled up is NaN.
 pub(crate) fn own_rows_of(
     comm: &dyn Communicator,
     v: usize,

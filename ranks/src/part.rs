@@ -1,8 +1,8 @@
 //! What ranks answer about one rank of another world, as the contract asks it.
 //!
-//! The contract has an implementation say what rank `r` of `w` gives. The ranks here are as many as they are. So they cut a table in
-//! which only that rank's rows are not 0: what they look up and add up is that rank's part, whatever `w` is. Where `w` is
-//! their own number, each of them stands for one of the ranks that are asked about.
+//! The contract has an implementation say what rank `r` of `w` gives. The ranks here are as many as they are. They
+//! therefore cut a table in which only that rank's rows are not 0: what they look up and add up is that rank's part,
+//! for every `w`. Where `w` is their own number, each of them represents one of the ranks that are asked about.
 
 use crate::communicator::{Call, Communicator, accept};
 use crate::embedding::parallel_embedding;

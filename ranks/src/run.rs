@@ -24,7 +24,7 @@ const RATE: f64 = 0.004;
 const MOST_RANKS: u64 = 1024;
 /// In seconds: a year.
 const MOST_PATIENCE: u64 = 365 * 24 * 3600;
-/// So long may a run take: it has no end of its own.
+/// How long a run may take: it does not end by itself.
 const FOREVER: Duration = Duration::from_secs(u32::MAX as u64);
 
 /// Whether this process is a rank that [`launch`] has started.

@@ -8,7 +8,7 @@ use notebook_support::plot::thousands;
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 
-/// What one rank tells of its work.
+/// What one rank reports of its work.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct OfRank {
     /// Among all ranks.
@@ -29,7 +29,7 @@ pub struct OfRank {
     pub waited: f64,
 }
 
-/// A run, as all ranks together tell it.
+/// A run, as all ranks together report it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Run {
     /// The name of the text.

@@ -67,7 +67,7 @@ impl Grid {
     /// Its own; what another copy refused; what [`Communicator::agree`] reports.
     pub fn in_all_copies<R>(&self, call: &str, own: Result<R>) -> Result<R> {
         match own {
-            // Who has lost a rank can't say so: that one would not come to this, either.
+            // A rank that has lost another can't say so: that one would not come to this, either.
             Err(error @ (Error::Missing { .. } | Error::Gone { .. })) => Err(error),
             own if self.copies.is_none() => own,
             own => {
@@ -116,7 +116,7 @@ pub struct Named {
     pub cut: bool,
 }
 
-/// A sharded model in training, whatever its sizes.
+/// A sharded model in training, of any sizes.
 pub trait Steps {
     /// One step with the learning rate `rate`.
     ///
@@ -133,13 +133,13 @@ pub trait Steps {
     /// All tensors.
     fn weights(&mut self) -> Result<Vec<Named>>;
 
-    /// Puts values in place of those of the tensors with their names.
+    /// Replaces the values of the tensors with their names.
     ///
     /// # Errors
     /// A tensor that is missing or has another shape. Then nothing is changed.
     fn take_weights(&mut self, weights: &[Named]) -> Result<()>;
 
-    /// All tensors, and with them what the optimizer remembers of each: `mean.` and `square.` stand before its name.
+    /// All tensors, and with them what the optimizer remembers of each: `mean.` and `square.` are put before its name.
     ///
     /// # Errors
     /// What the library reports.
@@ -157,7 +157,7 @@ pub trait Steps {
 
 type Ids = Tensor<(usize, usize), usize, Cpu>;
 
-/// A model with its optimizer. `O` is its output: the table once more, or a matrix of its own.
+/// A model with its optimizer. `O` is its output: the table once more, or a separate matrix.
 pub struct Trainer<
     const N: usize,
     const H: usize,
@@ -353,7 +353,7 @@ impl<
             let (shape, cut) = (view.shape().to_vec(), is_cut(name));
             state.push(Named { name: name.into(), shape, values, cut });
         }
-        state.sort_by(|one, other| one.name.cmp(&other.name)); // the file has an order of its own
+        state.sort_by(|one, other| one.name.cmp(&other.name)); // the file has its own order
         Ok(state)
     }
 

@@ -1,6 +1,6 @@
 //! What keeps a process from waiting for ever where MPI itself waits, and from outliving who started it.
 //!
-//! A thread of its own looks at a clock. A call into MPI that can't be interrupted has a deadline; past it, or when the
+//! A separate thread looks at a clock. A call into MPI that can't be interrupted has a deadline; past it, or when the
 //! launcher is gone, the process says why and ends itself.
 
 use std::collections::BTreeSet;
@@ -142,8 +142,8 @@ fn waits_of(rank: usize) -> Option<PathBuf> {
     Some(WATCH.get()?.roll.as_ref()?.join(format!("{rank}.waits")))
 }
 
-/// Whom this rank waits for, when it has waited in vain for `ranks`. Who is missed may itself wait for another: each rank
-/// signs for whom it waits, and whoever has not is the one. `None` if all wait.
+/// The rank that this one waits for, when it has waited in vain for `ranks`. A rank that is missed may itself wait for
+/// another: each rank signs for whom it waits, and the one that has not is the culprit. `None` if all wait.
 pub(crate) fn culprit(ranks: &[usize]) -> Option<usize> {
     let signed = |rank: usize| -> Option<Vec<usize>> {
         let names = std::fs::read_to_string(waits_of(rank)?).ok()?;
@@ -199,7 +199,7 @@ pub(crate) fn note_shared_memory() {
     }
 }
 
-/// Who finds the file finds all of it: a wait that is half written would be a wait for nobody.
+/// A rank that finds the file finds all of it: a wait that is half written would be a wait for no one.
 fn write_whole(file: &Path, text: &str) -> std::io::Result<()> {
     let roll = file.parent().unwrap_or(Path::new("."));
     let mut new = tempfile::Builder::new().prefix("sign-").tempfile_in(roll)?;
@@ -234,7 +234,7 @@ pub(crate) fn during<R>(what: &str, work: impl FnOnce() -> R) -> R {
     watched(what, true, work)
 }
 
-/// Runs `work`, which waits for nobody but the system.
+/// Runs `work`, which waits only for the system.
 pub(crate) fn alone<R>(what: &str, work: impl FnOnce() -> R) -> R {
     watched(what, false, work)
 }
@@ -259,7 +259,7 @@ fn watched<R>(what: &str, for_others: bool, work: impl FnOnce() -> R) -> R {
 }
 
 /// What a rank does last when it ends badly: it says why, in the roll, where the launcher reads it, or on standard error if
-/// there is none. Where the launcher is gone, nobody reads it, and nothing is left of the roll.
+/// there is none. Where the launcher is gone, no one reads it, and nothing is left of the roll.
 pub fn report(why: &str) {
     let (rank, _) = started_as();
     let line = why.lines().next().unwrap_or_default();
@@ -278,8 +278,8 @@ pub fn report(why: &str) {
     }
 }
 
-/// Removes the roll, which nobody else does now. At the first rank's end, mpirun kills the others where they are: so none ends
-/// before the roll is gone, and until then others may still write there.
+/// Removes the roll, which no one else does now. At the first rank's end, mpirun kills the others where they are: so
+/// none ends before the roll is gone, and until then others may still write there.
 fn clear(roll: &Path) {
     let deadline = Instant::now() + MOST_GRACE;
     while std::fs::remove_dir_all(roll).is_err() && roll.exists() && Instant::now() < deadline {
@@ -308,7 +308,7 @@ mod tests {
 
     #[test]
     fn who_waits_for_another_is_not_the_one() {
-        // 0 waits for 2, 2 for 3; 1 for anybody else.
+        // 0 waits for 2, 2 for 3; 1 for anyone else.
         let signed =
             |rank: usize| [Some(vec![2]), Some(vec![0, 2, 3]), Some(vec![3]), None][rank].clone();
         assert_eq!(first_not_waiting(&[2], signed), Some(3));

@@ -45,7 +45,7 @@ pub struct OfThreads {
 }
 
 impl OfThreads {
-    /// So many.
+    /// This many.
     pub fn new(ranks: usize) -> Self {
         Self { ranks, patience: PATIENCE }
     }
@@ -175,7 +175,7 @@ pub fn serve(comm: &Rc<dyn Communicator>) -> Result<()> {
     let frames = (comm.rank() == 0).then(frames);
     let mut out = Ends::new(std::io::empty(), std::io::stdout());
     loop {
-        // While there is no question, rank 0 says so: the others do not wait longer for it than for anybody.
+        // While there is no question, rank 0 says so: the others do not wait longer for it than for any other.
         let frame = match frames.as_ref().map(|frames| frames.recv_timeout(REST)) {
             Some(Ok(frame)) => frame,
             Some(Err(RecvTimeoutError::Timeout)) => NOTHING.to_vec(),

@@ -62,10 +62,10 @@ pub(super) fn frequencies(hidden_size: usize, base: f64) -> Result<Vec<f64>> {
 // ANCHOR_END: sinusoids
 
 // ANCHOR: sinusoid_shift
-/// The matrix that takes row `P[m]` of [`sinusoids`] to row `P[m + steps]`, whatever `m` is: for each pair
-/// `(sin, cos)` one block `[[cos, sin], [-sin, cos]]` of the angle `steps * w_i`. All else in the matrix is 0.
+/// The matrix that takes row `P[m]` of [`sinusoids`] to row `P[m + steps]`, for every `m`: for each pair `(sin, cos)`
+/// one block `[[cos, sin], [-sin, cos]]` of the angle `steps * w_i`. All else in the matrix is 0.
 ///
-/// So a model can learn to look a fixed number of positions back. Source: Vaswani et al. 2017, section 3.5.
+/// A model can therefore learn to look a fixed number of positions back. Source: Vaswani et al. 2017, section 3.5.
 ///
 /// # Errors
 /// `hidden_size` and `base` as for [`sinusoids`]; more than `2^53` steps.
@@ -128,7 +128,7 @@ pub(super) fn add_table<B: Dim, S: Dim, H: Dim, F: Float, D: Backend<F>, T: Tape
 /// are an offset, which row 0 of each text has, or `position_ids`, `[b, s]`.
 ///
 /// Shapes: `x` `[b, s, h]`, `table` `[ms, h]`. The gradient of `x` is that of `y`; that of a row is the sum over the
-/// tokens that stand there, added up in `f64`. There is nothing past the last row, so a longer text is an
+/// tokens at that position, added up in `f64`. There is nothing past the last row, so a longer text is an
 /// error; it never begins again at row 0. Source: Devlin et al. 2019, "BERT"; Radford et al. 2019, GPT-2.
 ///
 /// # Errors

@@ -72,7 +72,7 @@ impl<const MS: usize, const H: usize, F: Float, D: Backend<F>> LearnedPositions<
         VocabEmbedding::new(dev, config).map(|table| Self { table })
     }
 
-    /// Draws the table anew. The same seed gives the same table.
+    /// Draws the table again. The same seed gives the same table.
     ///
     /// # Errors
     /// What the device reports; then the table is as it was.

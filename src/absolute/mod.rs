@@ -1,12 +1,12 @@
-//! Positions that are added to tokens: each position is a vector of its own, so the scores know where a token stands,
-//! and not only how far away it is.
+//! Positions that are added to tokens: each position has its own vector, so the scores know where a token is, and not
+//! only how far away it is.
 //!
 //! | Encoding | File | It adds |
 //! | --- | --- | --- |
 //! | [`Sinusoidal`] | `sinusoidal.rs` | sines and cosines of the position |
 //! | [`LearnedPositions`] | `learned.rs` | a row of a table |
 //!
-//! The formulas stand in `formula.rs`, with sizes that are known at run time.
+//! The formulas are in `formula.rs`, with sizes that are known at run time.
 
 mod formula;
 mod fused;

@@ -113,7 +113,7 @@ impl Sinusoidal {
 
     /// A table that has these positions.
     fn rows<W: Float>(&self, positions: &Range<usize>, hidden_size: usize) -> Result<Arc<Rows<W>>> {
-        // Whoever panicked had the lock for no longer than one of these lines.
+        // A thread that panicked held the lock for no longer than one of these lines.
         let kept = || self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         let known = kept().clone().and_then(|known| known.downcast::<Rows<W>>().ok());
         if let Some(known) = &known
@@ -148,7 +148,7 @@ impl<const H: usize, B: Dim, S: Dim, F: Float, D: Backend<F>, T: Tape<F, D>, P: 
         let places = positions.into().of(x.shape())?;
         let (range, rows) = match &places {
             Places::Row(range) => (range.clone(), Places::Row(0..range.len())),
-            // A table of all positions up to the last is a short one, or these tokens have rows of their own.
+            // A table of all positions up to the last is a short one, or these tokens have their own rows.
             Places::Each { .. } if places.end() <= places.rows() => (0..places.end(), places),
             Places::Each { .. } => {
                 let table: Vec<F::Wide> = rounded(&sinusoids_at(&places, H, self.base)?);

@@ -22,9 +22,9 @@ pub type Kept<const NKV: usize, const HD: usize, F, D> =
 /// Keys are kept AFTER their rotation: a key's position does not change when the text grows. The batch size is that
 /// of the first call. A cache has no tape: it is for decoding.
 ///
-/// On a CPU a new token is written behind the others. Memory grows to twice its size, and never past the capacity; only
+/// On a CPU a new token is written after the others. Memory grows to twice its size, and never past the capacity; only
 /// then are the others copied. (Floats narrower than `f32` are widened in each call.) On other devices the kept tensors
-/// are put together anew.
+/// are put together again.
 ///
 /// ```
 /// use quadrivium::attention::KvCache;
@@ -330,7 +330,7 @@ impl<const NKV: usize, const HD: usize, F: Float, D: Backend<F>> KvCache<NKV, HD
 }
 
 impl<F: Float> Rows<F> {
-    /// Writes `added` elements behind each list. None needs memory for more than `most`.
+    /// Writes `added` elements after each list. None needs memory for more than `most`.
     fn append(&mut self, k: &Values<F>, v: &Values<F>, added: usize, most: usize) {
         for (lists, new) in [(&mut self.keys, k), (&mut self.values, v)] {
             for (nth, list) in lists.iter_mut().enumerate() {

@@ -14,7 +14,7 @@ use crate::tensor::*;
 /// Each head `times` times, one copy beside the other: `[b, t, nkv, hd]` to `[b, t, nkv * times, hd]`.
 ///
 /// Head `j` of the result is head `j / times` of `x`: heads are interleaved (`0, 0, 1, 1`), not tiled
-/// (`0, 1, 0, 1`). So neighbouring query heads share a key. The gradient of a head is the sum over its copies.
+/// (`0, 1, 0, 1`). Neighbouring query heads therefore share a key. The gradient of a head is the sum over its copies.
 /// Source: Ainslie et al. 2023, "GQA".
 ///
 /// # Errors
@@ -44,8 +44,8 @@ fn repeat<B: Dim, P: Dim, N: Dim, H: Dim, F: Dtype, D: Device<F>, T: Tape<F, D>>
 // ANCHOR: causal_mask
 /// Whether the query of each row may look at each key, `[b, s, t]`, row by row.
 ///
-/// The query of row `i` stands at position `offset + i`, and sees the keys at `0 ..= offset + i`. In a batch row
-/// with padding, the first `padding` tokens are no text: nobody sees them but they themselves. (A query that saw
+/// The query of row `i` is at position `offset + i`, and sees the keys at `0 ..= offset + i`. In a batch row
+/// with padding, the first `padding` tokens are no text: they are seen only by themselves. (A query that saw
 /// nothing at all would have a softmax of no terms, which is NaN.)
 pub fn causal_mask(offset: usize, s: usize, t: usize, padding: &[usize]) -> Vec<bool> {
     let sees = |pad: usize, query: usize, key: usize| key == query || (pad..query).contains(&key);
@@ -89,8 +89,8 @@ pub fn causal_attention<
 
 /// Causal attention with something added to its scores: `softmax(q k^T / sqrt(hd) + bias) v`.
 ///
-/// Shapes: as for [`causal_attention`]; those of the bias stand at [`ScoreBias`]. Source: Press et al. 2021, "Train Short,
-/// Test Long", for a bias by distance.
+/// Shapes: as for [`causal_attention`]; those of the bias are listed at [`ScoreBias`]. Source: Press et al. 2021,
+/// "Train Short, Test Long", for a bias by distance.
 ///
 /// # Errors
 /// As for [`causal_attention`], and a bias of another shape.

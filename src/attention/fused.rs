@@ -1,4 +1,4 @@
-//! Attention in blocks of queries, on a CPU. What it computes stands in `formula.rs`.
+//! Attention in blocks of queries, on a CPU. What it computes is defined in `formula.rs`.
 //!
 //! The scores of a block of queries, one head at a time, stay in a processor's cache: they are computed, become weights and
 //! are used. Keys and values are read where they are, without copies for the heads that share them, and keys that no

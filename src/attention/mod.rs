@@ -98,7 +98,7 @@ const fn assert_attention(h: usize, nh: usize, nkv: usize, hd: usize) {
     }
 }
 
-/// A table for one number of heads has no row for the next one, and one that nobody looks at.
+/// A table for one number of heads has no row for the next one, and one that is never used.
 const fn assert_heads(nh: usize, of_encoding: Option<usize>) {
     match of_encoding {
         Some(heads) if heads != nh => concat_panic!(

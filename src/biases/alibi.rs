@@ -8,8 +8,8 @@ use std::fmt;
 
 /// Attention with linear biases, for `NH` heads: each head takes from a score its own slope times the distance.
 ///
-/// There are no weights. In a model it stands with [`NoPosition`](crate::position::NoPosition) on the heads, or
-/// together with a rotation.
+/// There are no weights. In a model it is combined with [`NoPosition`](crate::position::NoPosition) on the
+/// heads, or with a rotation.
 ///
 /// ```
 /// use quadrivium::position::Alibi;

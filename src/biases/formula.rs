@@ -1,5 +1,5 @@
 //! The biases by distance as free functions, forward and backward side by side. That of Transformer-XL, which asks the query
-//! as well, stands in `transformer_xl/formula.rs`.
+//! as well, is in `transformer_xl/formula.rs`.
 
 use crate::checks::{check_size, require, same_shape};
 use crate::error::{Error, Result};
@@ -51,7 +51,7 @@ pub fn alibi_bias<F: Float, D: Device<F>>(
 // ANCHOR_END: alibi_bias
 
 // ANCHOR: t5_bucket
-/// The bucket of a key that stands `relative` positions from its query: KEY minus QUERY, so an earlier key has a
+/// The bucket of a key that is `relative` positions from its query: KEY minus QUERY, so an earlier key has a
 /// negative number.
 ///
 /// Let `n` be the number of buckets. The distances below `n / 2` have a bucket each. The other half of the buckets
@@ -60,15 +60,15 @@ pub fn alibi_bias<F: Float, D: Device<F>>(
 /// counts as distance 0.
 ///
 /// Source: Raffel et al. 2020, "T5"; the rule is `_relative_position_bucket` of Hugging Face's transformers. It takes
-/// the logarithm in `f32`. Here it is in `f64`, and one that is a whole number but for its rounding counts as that
-/// number. The two can differ only where the exact one is a whole number or nearer to it than `n * 2^-22`. With 32
+/// the logarithm in `f32`. Here it is in `f64`, and one that is a whole number up to rounding counts as that number.
+/// The two can differ only where the exact one is a whole number or nearer to it than `n * 2^-22`. With 32
 /// buckets up to 128, causal, that is at the distances 16, where `ln 1 = 0` in both, and 128, where both take the
 /// last bucket; so they agree everywhere. If bidirectional, it is at 8, 16, 32, 64 and 128: there they agree if the
 /// `f32` logarithms of 2, 4 and 8 are rounded to the nearest.
 ///
 /// # Errors
-/// Fewer than 2 buckets, or fewer than 4 if bidirectional; a `max_distance` that is not above the distances with a
-/// bucket of their own.
+/// Fewer than 2 buckets, or fewer than 4 if bidirectional; a `max_distance` that is not above the distances that have
+/// their own bucket.
 pub fn t5_bucket(
     relative: i64,
     bidirectional: bool,
@@ -240,8 +240,8 @@ impl KerpleKernel {
 /// The bias of each head at the distances `0 .. positions`, `[nh, t]`. Computed in `f64` and rounded once.
 ///
 /// Shapes: `r1` and `r2` `[nh]`. Both are kept positive as in the authors' code: a number below 0.01 counts as 0.01,
-/// and with [`KerpleKernel::Power`] an `r2` above 2 counts as 2. The gradient passes there, as if the number stood at
-/// the bound: so an optimizer can bring it back. [`clamp`](super::Kerple::clamp) moves it there.
+/// and with [`KerpleKernel::Power`] an `r2` above 2 counts as 2. The gradient passes there, as if the number were at
+/// the bound, so that an optimizer can bring it back. [`clamp`](super::Kerple::clamp) moves it there.
 ///
 /// Source: Chi et al. 2022, "KERPLE"; the bounds are those of their code, `ParallelKerpleLog` and
 /// `ParallelKerplePower` in chijames/KERPLE.

@@ -87,7 +87,7 @@ impl<const NH: usize, F: Float, D: Backend<F>> Kerple<NH, F, D> {
         Ok(bias)
     }
 
-    /// Draws the numbers anew. The same seed gives the same numbers.
+    /// Draws the numbers again. The same seed gives the same numbers.
     ///
     /// # Errors
     /// What the device reports.

@@ -7,7 +7,7 @@
 //! | [`Kerple`] | `kerple.rs` | a logarithm or a power of the distance |
 //! | [`TransformerXl`] | `transformer_xl/` | what a query has to say of each distance |
 //!
-//! Their formulas stand in `formula.rs`, and that of Transformer-XL in a file of its own.
+//! Their formulas are in `formula.rs`, and that of Transformer-XL has its own file.
 //!
 //! A bias that knows the distance alone is a table by distance, `[nh, t]`, and never a matrix of queries and keys.
 

@@ -12,7 +12,7 @@ use std::fmt;
 /// Settings of a [`T5Bias`].
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct T5BiasConfig {
-    /// Whether keys behind their query have buckets of their own, as in an encoder. Default false.
+    /// Whether keys after their query have their own buckets, as in an encoder. Default false.
     pub bidirectional: bool,
     /// From this distance on all keys are in the last bucket. Default 128.
     pub max_distance: usize,
@@ -104,7 +104,7 @@ impl<const NH: usize, const BUCKETS: usize, F: Float, D: Backend<F>> T5Bias<NH, 
         Ok(Self { weight, config })
     }
 
-    /// Draws the weight anew. The same seed gives the same weight.
+    /// Draws the weight again. The same seed gives the same weight.
     ///
     /// # Errors
     /// What the device reports; then the weight is as it was.

@@ -38,8 +38,8 @@ pub struct CheckpointConfig {
 }
 
 /// Parts of the names of settings that change what a model computes, and are no Llama's: words, or with `_` in them any part.
-/// One of them is refused unless its value says that there is nothing of the kind, so that a multiplier or a bias that nobody
-/// has thought of here is not ignored. What other names say is about training, or about programs, and may stand there.
+/// One of them is refused unless its value says that there is nothing of the kind, so that a multiplier or a bias that
+/// was not foreseen here is not ignored. What other names say is about training, or about programs, and is allowed.
 const COMPUTES: &[&str] = &[
     "alibi",
     "alpha",
@@ -112,7 +112,7 @@ const MULTIPLIES: &[&str] = &[
     "scalar",
     "temperature_tuning",
 ];
-/// The same for training and for programs: names with these compute nothing, whatever else is in them.
+/// The same for training and for programs: names with these compute nothing, regardless of the rest of the name.
 const HARMLESS: &[&str] = &[
     "batch",
     "dropout",
@@ -161,7 +161,7 @@ impl CheckpointConfig {
     pub fn parse(text: &str) -> Result<Self, Problem> {
         let json = object(text)?;
         let settings = Settings { json: &json, place: String::new() };
-        // Another kind of model has other settings, so its name tells more than the first one that is missing.
+        // Another kind of model has other settings, so its name says more than the first one that is missing.
         if let Some(other) = settings.get("model_type").filter(|kind| *kind != "llama") {
             return Err(settings.unsupported("model_type", "\"llama\"", other));
         }

@@ -100,7 +100,7 @@ fn check_file(file: &Path, most: u64) -> std::result::Result<(), Problem> {
     }
 }
 
-/// What tells a save from the one before, if there are settings: each writes them into a new file.
+/// What distinguishes a save from the one before, if there are settings: each writes them into a new file.
 pub(super) fn version(folder: &Path) -> Option<impl PartialEq + use<>> {
     let about = std::fs::metadata(folder.join(CONFIG)).ok()?;
     #[cfg(unix)]
@@ -170,8 +170,8 @@ fn listed(folder: &Path, index: &Path) -> std::result::Result<Vec<PathBuf>, Prob
     Ok(files.into_iter().collect())
 }
 
-/// Removes what is left of a checkpoint in several files, once its place is taken by one in a single file. Nobody reads them
-/// beside that, so one that can't be removed is no failure.
+/// Removes what is left of a checkpoint in several files, once its place is taken by one in a single file. They are not
+/// read next to it, so one that can't be removed is no failure.
 pub(super) fn remove_shards(folder: &Path) {
     for entry in folder.read_dir().into_iter().flatten().flatten() {
         let name = entry.file_name();

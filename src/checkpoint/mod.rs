@@ -148,7 +148,7 @@ impl<
     D: Backend<F>,
 > LlamaTransformer<V, H, NH, NKV, HD, FF, L, F, D>
 {
-    /// The model of a checkpoint whose output has a matrix of its own.
+    /// The model of a checkpoint whose output has its own matrix.
     ///
     /// # Errors
     /// A checkpoint of another size than the type, each size named; one with a tied output; files that can't be read;
@@ -209,7 +209,7 @@ fn read<'d, F: Float, D: Backend<F>>(
     if let Some(problem) = problem {
         return Err(refuse(&checkpoint.folder.join(files::CONFIG), problem));
     }
-    // Somebody may have saved another checkpoint there meanwhile, or another one and then this one again.
+    // Another checkpoint may have been saved there meanwhile, or another one and then this one again.
     let changed = || Err(refuse(&checkpoint.folder, CheckpointProblem::Changed));
     let before = files::version(&checkpoint.folder);
     if read_config(&checkpoint.folder).ok().as_ref() != Some(config) {

@@ -11,7 +11,7 @@ use crate::tensor::*;
 
 /// A model that is saved as a Llama's checkpoint, if its parts are those of one.
 pub trait AsLlama {
-    /// Compares the model with settings: its sizes, and all that stands in no tensor.
+    /// Compares the model with settings: its sizes, and everything that no tensor holds.
     ///
     /// # Errors
     /// A part that no Llama has; each setting that is not that of the model. A model that does not say what it is, as by

@@ -37,7 +37,7 @@ pub enum CheckpointProblem {
         name: String,
         /// The rule, in words.
         rule: String,
-        /// What stands there.
+        /// The value found there.
         got: String,
     },
 
@@ -72,7 +72,7 @@ pub enum CheckpointProblem {
     Unsupported {
         /// Its name in the file.
         name: String,
-        /// What stands there.
+        /// The value found there.
         got: String,
         /// What is computed.
         supported: String,
@@ -144,7 +144,7 @@ pub enum CheckpointProblem {
         name: String,
     },
 
-    /// A tensor that stands in two files.
+    /// A tensor that is in two files.
     #[error("{name:?} stands in two files: one of the two is wrong; fetch the checkpoint again")]
     Twice {
         /// Its name.
@@ -191,7 +191,7 @@ pub enum CheckpointProblem {
         name: String,
         /// The place in it, in its order in memory.
         place: usize,
-        /// What stands there.
+        /// The value found there.
         value: f64,
     },
 
@@ -205,7 +205,7 @@ pub enum CheckpointProblem {
         name: String,
         /// The place in it, in its order in memory.
         place: usize,
-        /// What stands there.
+        /// The value found there.
         value: f64,
     },
 
@@ -218,7 +218,7 @@ pub enum CheckpointProblem {
         name: String,
         /// The place in it, in its order in memory.
         place: usize,
-        /// What stands there.
+        /// The value found there.
         value: f64,
     },
 

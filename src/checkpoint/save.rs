@@ -48,7 +48,7 @@ impl CheckpointConfig {
             "rope_theta": self.rope_theta,
             "max_position_embeddings": self.max_position_embeddings,
             "tie_word_embeddings": self.tie_word_embeddings,
-            // transformers would take ids 1 and 2 for the ends of a text if nothing stood here.
+            // transformers would take ids 1 and 2 for the ends of a text if this were left out.
             "bos_token_id": null,
             "eos_token_id": null,
         });
@@ -66,7 +66,7 @@ impl CheckpointConfig {
     }
 }
 
-/// Writes `config.json` and `model.safetensors` into a folder that is there, in place of those that are, and of the several
+/// Writes `config.json` and `model.safetensors` into a folder that is there, replacing those that are, and the several
 /// files that a larger checkpoint may have had. Other files stay: a `tokenizer.json` or a `generation_config.json` of
 /// another model is yours to replace. A link is replaced, too, and what it leads to stays as it is: a folder in Hugging Face's
 /// cache shares its files with others.
@@ -76,9 +76,9 @@ impl CheckpointConfig {
 /// `max_position_embeddings`: a model that takes another NTK ratio there ([`PastCache::Rescale`](crate::pos_emb::PastCache)) is
 /// the same as its file up to there, and a reader of the file refuses more.
 ///
-/// Both files are written whole before the first is put in its place, and meanwhile there is no `config.json`. So at any
-/// moment, also after a save that was killed, there is the one checkpoint or the other, or none, and never a mixture. (Two
-/// saves into one folder at the same time may leave one: that is yours to prevent.)
+/// Both files are written whole before the first is put in its place, and meanwhile there is no `config.json`. At any
+/// moment, even after a save that was killed, there is therefore one checkpoint or the other, or none, and never a
+/// mixture. (Two saves into one folder at the same time may leave one: that is yours to prevent.)
 ///
 /// # Errors
 /// A model that is not of these settings, each that differs named; one with a part that no Llama has; a weight that is not

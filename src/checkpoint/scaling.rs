@@ -14,7 +14,7 @@ use serde_json::{Map, Value, json};
 /// How RoPE's frequencies are scaled for longer texts: the rule that `rope_scaling` names in a `config.json`, or
 /// `rope_parameters`.
 ///
-/// The NTK-aware rule with a fixed ratio `k` has no name of its own there. It is plain RoPE with a larger `rope_theta`, that
+/// The NTK-aware rule with a fixed ratio `k` has no name there. It is plain RoPE with a larger `rope_theta`, that
 /// of [`ntk_base`](crate::pos_emb::ntk_base), and is written so.
 #[derive(Debug, Clone, PartialEq, Default)]
 #[non_exhaustive]
@@ -43,7 +43,7 @@ pub enum RopeScaling {
 /// What one place in the file says. A theta that is not there may be in another place.
 type Said = (Option<f64>, RopeScaling);
 
-/// Reads RoPE's base and scaling. Both may stand in several places, and must be the same in all.
+/// Reads RoPE's base and scaling. Both may appear in several places, and must be the same in all.
 pub(super) fn read(
     config: &Settings,
     positions: usize,
@@ -114,7 +114,7 @@ fn flat<'j>(
 /// What one object says.
 fn one(rope: &Settings, config: &Settings, positions: usize) -> std::result::Result<Said, Problem> {
     let rule = kind(rope)?;
-    // All that a rule has, but for its name and base: another rule's setting would be left out of every result.
+    // All that a rule has, except for its name and base: another rule's setting would be left out of every result.
     let own: &[&str] = match rule {
         "default" => &[],
         "linear" | "dynamic" => &["factor"],
@@ -213,8 +213,8 @@ fn kind<'j>(rope: &Settings<'j>) -> std::result::Result<&'j str, Problem> {
     }
 }
 
-/// The trained length, which stands among the other settings of the rule or, as for Phi-3, outside. If neither is there, it is
-/// the whole length.
+/// The trained length, which is listed among the other settings of the rule or, as for Phi-3, outside. If neither is
+/// there, it is the whole length.
 fn trained(
     rope: &Settings,
     config: &Settings,
@@ -232,7 +232,7 @@ fn trained(
 }
 
 impl RopeScaling {
-    /// What stands in a `config.json`; null where nothing is scaled.
+    /// The entry of a `config.json`; null where nothing is scaled.
     pub(super) fn to_json(&self) -> Value {
         let mut json = match self {
             Self::None => Value::Null,

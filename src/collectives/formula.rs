@@ -80,7 +80,7 @@ pub fn vocab_parallel_cross_entropy<C: Communicator + ?Sized>(
 }
 // ANCHOR_END: vocab_parallel_cross_entropy
 
-/// `n`, if all fits. All ranks that are called alike come to the same end here.
+/// `n`, if all fits. All ranks that are called in the same way come to the same end here.
 fn check<C: Communicator + ?Sized>(
     comm: &C,
     logits: &[f32],

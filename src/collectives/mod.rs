@@ -1,7 +1,7 @@
 //! What ranks say to each other: a loss whose vocabulary is cut, and a sum whose bits do not depend on the cut.
 //!
 //! A rank sees the others through a [`Communicator`] and nothing else. The library brings none but [`Alone`]: threads,
-//! MPI or NCCL stand behind the trait. The computations are [`vocab_parallel_cross_entropy`] and [`tree_sum`].
+//! MPI or NCCL can implement the trait. The computations are [`vocab_parallel_cross_entropy`] and [`tree_sum`].
 
 mod formula;
 
@@ -47,7 +47,7 @@ pub trait Communicator {
 }
 // ANCHOR_END: communicator
 
-/// A world of one rank: nobody is there to talk to, and every collective gives back what it got.
+/// A world of one rank: there is no one to talk to, and every collective gives back what it got.
 ///
 /// ```
 /// use quadrivium::collectives::{Alone, vocab_parallel_cross_entropy};

@@ -18,7 +18,7 @@ pub(crate) fn view<W>(values: &[W], rows: usize, columns: usize, step: usize) ->
     ArrayView2::from_shape(shape, values).expect("rows that are in memory")
 }
 
-/// The same, to be written. Its rows stand side by side.
+/// The same, to be written. Its rows lie side by side.
 pub(crate) fn view_mut<W>(values: &mut [W], rows: usize, columns: usize) -> MatrixMut<'_, W> {
     ArrayViewMut2::from_shape((rows, columns), values).expect("rows that are in memory")
 }

@@ -3,7 +3,7 @@
 //! A composed formula passes over memory once for each operation. A fused one passes once, and is a file
 //! `fused.rs` beside its `formula.rs`. dfdx shows no tensor as a slice. But it shows an element by [`Index`],
 //! from any thread, as fast as memory is; memory for results comes from the device's own cache; and a gradient is
-//! a plain vector. So nothing here is unsafe.
+//! a plain vector. Nothing here is therefore unsafe.
 //!
 //! [`Index`]: std::ops::Index
 
@@ -38,7 +38,7 @@ thread_local! {
 
 /// Runs the formulas as the book shows them, operation by operation, where a CPU would take the fused code.
 ///
-/// For whoever compares the two. It holds for what `run` calls on this thread, and for the gradients of what it
+/// For comparing the two. It holds for what `run` calls on this thread, and for the gradients of what it
 /// records.
 ///
 /// ```
@@ -127,9 +127,9 @@ impl<F: Float> Values<F> {
 /// Copies neighbours of a list, as fast as memory is.
 ///
 /// Each access of dfdx checks its place and multiplies it by the list's stride. Here the stride is seen to be 1, by
-/// the distance of two elements, and the last place is read first. So the compiler knows that the checks of all others
-/// pass, drops them, and copies many elements at once. A function of its own, so that it also knows that `into` is
-/// no part of the list.
+/// the distance of two elements, and the last place is read first. The compiler then knows that the checks of all
+/// others pass, drops them, and copies many elements at once. It is a separate function, so that the compiler also
+/// knows that `into` is no part of the list.
 #[inline(never)]
 fn copy<F: Float, W>(
     list: &Tensor<(usize,), F, Cpu>,
@@ -167,7 +167,7 @@ pub(crate) fn zeros<F: Float, D: Device<F>>(dev: &D, len: usize) -> Raw<Vec<F>, 
     Ok(zeros)
 }
 
-/// The gradient of a tensor, zeros if nobody asked for it before.
+/// The gradient of a tensor, zeros if it was never asked for before.
 pub(crate) fn gradient<'g, S: Shape, F: Float, D: Device<F>>(
     grads: &'g mut Gradients<F, D>,
     tensor: &Tensor<S, F, D>,
@@ -245,7 +245,7 @@ fn threads_start() -> bool {
     static STARTED: OnceLock<bool> = OnceLock::new();
     let start = || match rayon::ThreadPoolBuilder::new().build_global() {
         Ok(()) => true,
-        Err(error) => error.source().is_none(), // somebody else has started them
+        Err(error) => error.source().is_none(), // another thread has started them
     };
     rayon::current_thread_index().is_some() || *STARTED.get_or_init(start)
 }

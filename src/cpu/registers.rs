@@ -1,8 +1,8 @@
 //! Loops that use the widest registers of the processor at hand.
 
 /// Defines functions over slices that are compiled several times: for the oldest processor of its kind, as the rest of
-/// the program, and for newer ones with wider registers. A call takes what the processor has. So two processors may
-/// differ in last bits, as they do in every product of matrices.
+/// the program, and for newer ones with wider registers. A call takes what the processor has. Two processors may
+/// therefore differ in last bits, as they do in every product of matrices.
 ///
 /// Each function has one lifetime and one float type, `fn name<'a, W>(..) -> ..`. What it calls must be inlined.
 macro_rules! in_wide_registers {

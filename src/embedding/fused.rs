@@ -1,4 +1,4 @@
-//! The lookup in one pass over memory, on a CPU, of a whole table or of a shard. What it computes stands in the
+//! The lookup in one pass over memory, on a CPU, of a whole table or of a shard. What it computes is defined in the
 //! two `formula.rs`.
 
 use crate::cpu::{Values, each, is_fused, record, rows_of_a_piece, vector, zeros};

@@ -106,7 +106,7 @@ impl<const V: usize, const M: usize, F: Float, D: Backend<F>> VocabEmbedding<V, 
         Ok(Self { weight, config })
     }
 
-    /// Draws the table anew. The same seed gives the same table.
+    /// Draws the table again. The same seed gives the same table.
     ///
     /// # Errors
     /// What the device reports; then the table is as it was.

@@ -1,4 +1,4 @@
-//! The gate in one pass over memory, on a CPU. What it computes stands in `formula.rs`.
+//! The gate in one pass over memory, on a CPU. What it computes is defined in `formula.rs`.
 
 use crate::cpu::{Values, each, gradient, in_wide_registers, is_fused, record, zeros};
 use crate::tensor::*;

@@ -47,8 +47,8 @@ impl Default for DynamicNtkRopeConfig {
 /// frequencies of the longest call so far, until a call that is shorter than the trained length. The two agree while
 /// calls get longer.
 ///
-/// Past the trained length each call has other frequencies. So keys that were turned in an earlier call do not fit
-/// there, in `transformers` either; turn all keys anew.
+/// Past the trained length each call has other frequencies. Keys that were turned in an earlier call therefore do not
+/// fit there, nor do they in `transformers`; turn all keys again.
 #[derive(Clone)]
 pub struct DynamicNtkRope<const HD: usize, D: Storage<f32>> {
     config: DynamicNtkRopeConfig,

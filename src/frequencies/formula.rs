@@ -1,7 +1,7 @@
 //! Frequencies for longer texts: one list of them, and one scale, from many rules.
 //!
 //! A model that was trained at `ms` positions meets angles beyond them that it has never seen. Each rule here slows
-//! the planes, each in its own way. All of them leave a plane between its own frequency and that divided by `k`, but
+//! the planes, each in its own way. All of them leave a plane between its own frequency and that divided by `k`, except
 //! for LongRoPE, whose factors were searched for.
 
 use crate::checks::require;
@@ -64,7 +64,7 @@ impl Default for Llama3 {
     }
 }
 
-// The rules of the papers that need more than a line have files of their own: `yarn.rs` and `long.rs`.
+// The rules of the papers that need more than a line have their own files: `yarn.rs` and `long.rs`.
 impl RotaryFrequencies {
     /// Any frequencies, one for each plane that turns, and a scale.
     ///

@@ -1,4 +1,4 @@
-//! LongRoPE: a factor of its own for each plane, found by a search.
+//! LongRoPE: a separate factor for each plane, found by a search.
 
 use super::formula::{RotaryFrequencies, check_factor, of_part};
 use crate::checks::{require, same_shape};

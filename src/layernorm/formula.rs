@@ -1,9 +1,8 @@
 //! The norm as a free function, forward and backward side by side.
 //!
 //! Sizes are run-time values here, so what the compiler refuses for a module is an [`Error`] for a
-//! function. It takes a tensor with a tape or without. With a tape, the gradient that stands under
-//! the forward pass is recorded. The arithmetic is in `f32` or better, and the result is rounded to
-//! the input's type once.
+//! function. It takes a tensor with a tape or without. With a tape, the gradient defined below the forward pass is
+//! recorded. The arithmetic is in `f32` or better, and the result is rounded to the input's type once.
 
 use super::fused;
 use crate::checks::{check_eps, check_size, same_shape};
@@ -22,7 +21,7 @@ use crate::tensor::*;
 /// empty input, or one of more elements than memory has addresses.
 ///
 /// # Range
-/// The mean is subtracted before anything is squared. So a large mean costs the rounding of the mean, at
+/// The mean is subtracted before anything is squared. A large mean therefore costs the rounding of the mean, at
 /// most `h` roundings of its size, and not the digits of its square. As in PyTorch, no token is scaled before it is squared: one whose squared
 /// distances have a sum that is no finite `f32` gives its bias, or NaN where a part of its sum is none either.
 pub fn layer_norm<B: Dim, S: Dim, H: Dim, F: Float, D: Backend<F>, T: Tape<F, D>>(

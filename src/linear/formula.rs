@@ -10,7 +10,7 @@ use crate::tensor::*;
 ///
 /// Shapes: `x` `[b, s, i]`, `weight` `[o, i]` as PyTorch keeps it, result `[b, s, o]`. The gradient is dfdx's
 /// own: `dx = dy weight` and `dweight = dy^T x`, summed over all tokens. dfdx takes no tensor twice: where `x` is `weight`
-/// in another shape, its gradient panics, but for a CPU's fused code.
+/// in another shape, its gradient panics, except in a CPU's fused code.
 ///
 /// # Errors
 /// A `weight` of another width; an empty input, or one of more elements than memory has addresses.

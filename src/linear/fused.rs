@@ -1,4 +1,4 @@
-//! The product in tiles, on a CPU. What it computes stands in `formula.rs`.
+//! The product in tiles, on a CPU. What it computes is defined in `formula.rs`.
 //!
 //! A tile of the result is one piece of work. Its part of the weight is read once, into memory that stays in the cache.
 

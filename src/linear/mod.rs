@@ -98,7 +98,7 @@ impl<I: ConstDim, O: ConstDim, F: Float, D: Backend<F>> Linear<I, O, F, D> {
         Ok(Self { weight, config })
     }
 
-    /// Draws the weight anew. The same seed gives the same weight.
+    /// Draws the weight again. The same seed gives the same weight.
     ///
     /// # Errors
     /// What the device reports; then the weight is as it was.

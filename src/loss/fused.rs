@@ -1,4 +1,4 @@
-//! The loss row by row, on a CPU. What it computes stands beside, in `mod.rs`.
+//! The loss row by row, on a CPU. What it computes is defined in `mod.rs`.
 
 use crate::cpu::{Values, each, gradient, in_wide_registers, is_fused, largest, record, sum};
 use crate::tensor::*;

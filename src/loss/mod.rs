@@ -13,7 +13,7 @@ use crate::error::Result;
 /// The id that is not asked about, if nothing else is said: no vocabulary has it. (PyTorch's is -100.)
 pub const IGNORE: usize = usize::MAX;
 
-/// `exp(loss)`: among how many tokens the model chooses, as if all were alike.
+/// `exp(loss)`: among how many tokens the model chooses, as if all were equally likely.
 ///
 /// A model that gives all `v` tokens the same probability has the loss `ln v` and the perplexity `v`.
 ///

@@ -62,7 +62,7 @@ impl LlamaSizes {
     pub const TINYLLAMA_1_1B: Self = sizes([32_000, 2048, 22, 32, 4, 64, 5632], false);
     /// Llama 3.2 with 1 billion.
     pub const LLAMA_3_2_1B: Self = sizes([128_256, 2048, 16, 32, 8, 64, 8192], true);
-    /// Llama 2 with 7 billion: every query head has a key head of its own.
+    /// Llama 2 with 7 billion: every query head has its own key head.
     pub const LLAMA_2_7B: Self = sizes([32_000, 4096, 32, 32, 32, 128, 11_008], false);
     /// Llama 3 with 8 billion.
     pub const LLAMA_3_8B: Self = sizes([128_256, 4096, 32, 32, 8, 128, 14_336], false);

@@ -1,4 +1,4 @@
-//! A decoder block: attention and a feed-forward network, each behind a norm and beside a residual.
+//! A decoder block: attention and a feed-forward network, each after a norm and beside a residual.
 
 use super::formula::pre_norm_block;
 use super::parts::{Normalize, Tokens};

@@ -21,7 +21,8 @@ impl<const NKV: usize, const HD: usize, const L: usize, F: Dtype, D: Storage<F>>
     }
 
     /// The same for texts of different lengths, filled up at their starts: `padding` has, for each row of the batch,
-    /// the number of tokens at its start that are no text. Nobody looks at these, and positions are counted after them.
+    /// the number of tokens at its start that are no text. These are never looked at, and positions are counted after
+    /// them.
     ///
     /// # Errors
     /// Padding of a whole cache.

@@ -1,4 +1,4 @@
-//! The wiring of a block, as a free function: what is added to what, and what stands behind which norm.
+//! The wiring of a block, as a free function: what is added to what, and what comes after which norm.
 
 use super::parts::{Normalize, Tokens};
 use crate::error::{Error, Result};
@@ -6,7 +6,7 @@ use crate::tensor::*;
 
 // ANCHOR: block
 /// A pre-norm block: `x = x + attention(norm_1(x))`, then `x = x + network(norm_2(x))`. Each half is a norm and what
-/// works behind it; tokens are `[b, s, h]` throughout.
+/// follows it; tokens are `[b, s, h]` throughout.
 ///
 /// # Errors
 /// What a norm or a half refuses; what the device reports.

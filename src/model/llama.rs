@@ -26,7 +26,7 @@ pub struct LlamaConfig {
     pub rope: NtkAwareRopeConfig,
     /// Standard deviation that matrices and table start from. Default 0.02.
     pub init_std: f64,
-    /// Each matrix has a seed of its own, counted on from this one. Default 42.
+    /// Each matrix has its own seed, counted on from this one. Default 42.
     pub init_seed: u64,
 }
 
@@ -49,7 +49,7 @@ impl Default for LlamaConfig {
 /// | `FF` | between, in the network | `intermediate_size` |
 /// | `L` | blocks | `num_hidden_layers` |
 ///
-/// The parts are type parameters: `O` the output (a matrix of its own, or [`Tied`]), `E` the embedding, `N` the norm, `P`
+/// The parts are type parameters: `O` the output (its own matrix, or [`Tied`]), `E` the embedding, `N` the norm, `P`
 /// the position encoding of each block, `X` one that the model has once, for what acts on the embeddings or is shared by all
 /// blocks (by default none; both may be there). Its tensors have the names of Hugging Face's Llama. Source: Touvron et al. 2023, "LLaMA".
 ///
@@ -111,7 +111,7 @@ impl<
     D: Backend<F>,
 > LlamaTransformer<V, H, NH, NKV, HD, FF, L, F, D>
 {
-    /// A model of the course's own parts, with a matrix of its own for the output.
+    /// A model of the course's own parts, with a separate matrix for the output.
     ///
     /// # Errors
     /// Settings that a part refuses; what the device reports.
@@ -285,8 +285,8 @@ impl<
 
     // ANCHOR: llama_forward
     /// Logits `[b, s, v]` of whole texts `[b, s]` with a position for each token: an offset, or `&position_ids`, `[b, s]`, for
-    /// texts that are packed into one row or stand anywhere else. A token whose position is not above that of the token before
-    /// begins a text, and each token looks at its own text only.
+    /// texts that are packed into one row or are anywhere else. A token whose position is not above that of the token
+    /// before begins a text, and each token looks at its own text only.
     ///
     /// ```
     /// use quadrivium::model::LlamaTransformer;

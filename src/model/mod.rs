@@ -1,8 +1,8 @@
 //! A Llama decoder made of the course's parts.
 //!
 //! [`LlamaTransformer`] is the whole: embedding, blocks, norm, output. Its parts are type parameters, with traits
-//! that say what each must do; so a learner's own norm, a sharded embedding or another position
-//! encoding can stand in a model. [`LlamaCache`] keeps keys and values for decoding, and [`Sampler`] chooses tokens.
+//! that say what each must do; so a learner's own norm, a sharded embedding or another position encoding can be used
+//! in a model. [`LlamaCache`] keeps keys and values for decoding, and [`Sampler`] chooses tokens.
 
 mod arithmetic;
 mod block;

@@ -1,4 +1,4 @@
-//! What a part of the model must do, so that another may stand in its place: a learner's own, or another kind.
+//! What a part of the model must do, so that another may take its place: a learner's own, or another kind.
 
 use crate::embedding::VocabEmbedding;
 use crate::error::{Error, Result};
@@ -178,7 +178,7 @@ shown! {
     vocab_size: V, embedding_dim: H, world_size: W
 }
 
-/// From tokens to logits: what stands at the end of a model.
+/// From tokens to logits: what comes at the end of a model.
 pub trait Head<const V: usize, const H: usize, F: Float, D: Backend<F>> {
     /// From tokens `[b, s, h]` to logits `[b, s, v]`. `embedding` is the model's table.
     ///
@@ -197,7 +197,7 @@ pub trait Head<const V: usize, const H: usize, F: Float, D: Backend<F>> {
     }
 }
 
-/// A matrix of its own, `[v, h]`.
+/// A separate matrix, `[v, h]`.
 impl<const V: usize, const H: usize, F: Float, D: Backend<F>> Head<V, H, F, D>
     for crate::linear::Linear<Const<H>, Const<V>, F, D>
 {
@@ -214,7 +214,7 @@ impl<const V: usize, const H: usize, F: Float, D: Backend<F>> Head<V, H, F, D>
     }
 }
 
-/// The embedding's table once more (`tie_word_embeddings`). It has no weights of its own.
+/// The embedding's table once more (`tie_word_embeddings`). It adds no weights.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct Tied;
 

@@ -1,4 +1,4 @@
-//! The rotation of a Llama's queries and keys, by whichever rule its checkpoint names.
+//! The rotation of a Llama's queries and keys, by the rule that its checkpoint names.
 
 use crate::error::{Error, Result};
 use crate::frequencies::{DynamicNtkRope, DynamicNtkRopeConfig, ScaledRope, ScaledRopeConfig};
@@ -27,8 +27,9 @@ pub enum LlamaRopeConfig {
     },
 }
 
-/// Rotary position embedding by the rule of a checkpoint. Which one it is stands in a file and changes no shape, so it is a
-/// setting and not a type: [`LlamaTransformer`](super::LlamaTransformer) has this encoding unless it is given another.
+/// Rotary position embedding by the rule of a checkpoint. Which one it is comes from a file and changes no shape, so it
+/// is a setting and not a type: [`LlamaTransformer`](super::LlamaTransformer) has this encoding unless it is given
+/// another.
 ///
 /// Where the frequencies depend on a call's length, keys that were kept from shorter calls do not fit in longer ones: a
 /// cache can be used up to the trained length, and longer texts without one.
@@ -113,7 +114,7 @@ impl<const HD: usize, F: Float, D: Backend<F>> PositionEncoding<HD, F, D> for Ll
                 if !lengths.iter().any(|&length| ends_short(length)) {
                     return long.on_heads(heads, positions);
                 }
-                // Each text by the rule of its own length.
+                // Each text by the rule for its length.
                 let ScaledRopeConfig { max_position, layout, .. } = *long.config();
                 places.check_below(max_position)?;
                 let of_length = |length| {

@@ -1,8 +1,8 @@
 //! The norm as a free function, forward and backward side by side.
 //!
 //! Sizes are run-time values here, so what the compiler refuses for a module is an [`Error`] for a
-//! function. It takes a tensor with a tape or without. With a tape, the gradient that stands under
-//! the forward pass is recorded. The arithmetic is in `f32` or better, and the result is rounded to
+//! function. It takes a tensor with a tape or without. With a tape, the gradient defined below the
+//! forward pass is recorded. The arithmetic is in `f32` or better, and the result is rounded to
 //! the input's type once.
 
 use super::fused;
@@ -22,9 +22,9 @@ use crate::tensor::*;
 /// a `weight` of another length; an empty input, or one of more elements than memory has addresses.
 ///
 /// # Range
-/// As in PyTorch, no group is scaled before it is squared. So a group whose squares have a sum that
-/// is no finite `f32` gives zeros: one with an `x` of `2^64 = 1.8e19` or more always does. With
-/// `eps = 0`, digits are lost below `2^-63 = 1.1e-19`, where a square is subnormal; from
+/// As in PyTorch, no group is scaled before it is squared. A group whose squares have a sum that is
+/// no finite `f32` therefore gives zeros: one with an `x` of `2^64 = 1.8e19` or more always does.
+/// With `eps = 0`, digits are lost below `2^-63 = 1.1e-19`, where a square is subnormal; from
 /// `2^-75 = 2.6e-23` down the squares are 0, and the result is infinite, or NaN for a group of zeros.
 /// On a GPU a subnormal sum of squares may be 0, too.
 /// Any `eps` of `1e-30` or more prevents that. In `f64` the ends are `2^512` and `2^-511`.

@@ -1,4 +1,4 @@
-//! The norm in one pass over memory, on a CPU. What it computes stands in `formula.rs`.
+//! The norm in one pass over memory, on a CPU. What it computes is defined in `formula.rs`.
 
 use crate::cpu::{
     BLOCK, Values, add_parts, each, gradient, is_fused, record, rows_of_a_piece, sum, zeros,

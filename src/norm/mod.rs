@@ -145,7 +145,7 @@ impl<const H: usize, const GZ: usize, F: Float, D: Backend<F>> GroupRmsNorm<H, G
         Ok(Self { weight, config })
     }
 
-    /// Draws the weight anew. The same seed gives the same weight.
+    /// Draws the weight again. The same seed gives the same weight.
     ///
     /// # Errors
     /// What the device reports; then the weight is as it was.

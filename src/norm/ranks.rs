@@ -29,8 +29,8 @@ impl<const H: usize, const GZ: usize, F: Float, D: Backend<F>> GroupRmsNorm<H, G
         y.try_reshape_like(&shape).map_err(Error::device) //              [rows, h]
     }
 
-    /// Normalizes heads: `[b, s, nh, h]` to the same, where `h` is the head size. Each head is
-    /// a token of its own, and gamma is the same for all (QK-norm).
+    /// Normalizes heads: `[b, s, nh, h]` to the same, where `h` is the head size. Each head is a
+    /// separate token, and gamma is the same for all (QK-norm).
     ///
     /// # Errors
     /// An empty input; what the device reports.
@@ -48,7 +48,7 @@ impl<const H: usize, const GZ: usize, F: Float, D: Backend<F>> GroupRmsNorm<H, G
     }
 }
 
-/// `x` as tokens of another shape, in the order of its own.
+/// `x` as tokens of another shape, in its original order.
 fn in_order<Old: Shape, New: Shape, F: Float, D: Backend<F>, T: Tape<F, D>>(
     x: Tensor<Old, F, D, T>,
     shape: &New,

@@ -33,8 +33,8 @@ impl TokenLoad {
 }
 
 impl Ownership {
-    /// How many tokens of a text each rank owns. `counts[id]` says how often an id stands in the text.
-    /// Ids behind the end of `counts` do not stand in it, as padding does not.
+    /// How many tokens of a text each rank owns. `counts[id]` says how often an id occurs in the text. Ids past
+    /// the end of `counts` do not occur in it, as padding does not.
     ///
     /// ```
     /// use quadrivium::parallel::{Ownership, Sharing};

@@ -344,7 +344,7 @@ mod tests {
         assert_eq!(lookup(AllReduce::RecursiveDoubling, 5), 70.0 + 12.0 + 16.0 + 6.0);
     }
 
-    /// 3 numbers a token, whatever the vocabulary; the logits are `v` numbers.
+    /// 3 numbers a token for any vocabulary; the logits are `v` numbers.
     #[test]
     fn a_cross_entropy_sends_three_numbers_a_token() {
         let bytes = Costs { message: 0.0, byte: 1.0, added: 0.0, row: 0.0 };

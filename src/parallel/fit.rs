@@ -18,12 +18,12 @@ pub struct Measured {
 impl Costs {
     // ANCHOR: fitted
     /// The `message` and `byte` with which an all-reduce of this kind comes nearest to what was measured: the sum of the
-    /// squares of `model / measured - 1` is the least. (With differences in place of ratios, the largest message alone would
-    /// decide.)
+    /// squares of `model / measured - 1` is the least. (With differences instead of ratios, the largest message alone
+    /// would decide.)
     ///
     /// `added` and `row` are 0. What is added is in proportion to what travels, or nearly, so that no measurement of whole
-    /// all-reduces tells the two apart: `byte` has both. If a line of least squares would have a negative part, that part is
-    /// 0, and the other one is fitted alone.
+    /// all-reduces can separate the two: `byte` has both. If a line of least squares would have a negative part, that
+    /// part is 0, and the other one is fitted alone.
     ///
     /// # Errors
     /// A world size of 0 or 1, in which nothing is sent; a time that is not positive; bytes that are negative; numbers that

@@ -20,9 +20,8 @@ use crate::tensor::*;
 /// ranks is the embedding in the whole table. Source: Shoeybi et al. 2019, Megatron-LM.
 ///
 /// # Errors
-/// A rank that is not below `world_size`; an id that is not below `n * world_size`, on every
-/// rank alike; an empty `ids` or shard; more elements than memory has addresses; on a GPU, a shard
-/// of `2^32` elements or more.
+/// A rank that is not below `world_size`; an id that is not below `n * world_size`, on every rank; an empty `ids`
+/// or shard; more elements than memory has addresses; on a GPU, a shard of `2^32` elements or more.
 pub fn vocab_shard_embedding<
     B: Dim,
     S: Dim,

@@ -38,7 +38,7 @@ pub struct ParallelVocabEmbeddingConfig {
     pub init_mean: f64,
     /// Its standard deviation. Default 1.
     pub init_std: f64,
-    /// The shard's seed is `init_base_seed + rank`, so that no two shards are alike. Default 42.
+    /// The shard's seed is `init_base_seed + rank`, so no two shards are equal. Default 42.
     ///
     /// Two tables with neighbouring base seeds share rows: base 42, rank 1 starts as base 43, rank
     /// 0. Give tables base seeds that are at least the world size apart.
@@ -69,7 +69,7 @@ impl ParallelVocabEmbeddingConfig {
 ///
 /// Rank `r` owns the ids `[r * n, (r + 1) * n)` with `n = V / W`. Other ids give a zero vector
 /// and send no gradient. The sum over the ranks is the lookup in the table that their rows make
-/// together. Each rank draws its rows from a seed of its own, so that table is not the one that
+/// together. Each rank draws its rows from its own seed, so that table is not the one that
 /// [`VocabEmbedding`](crate::embedding::VocabEmbedding) draws. To cut a given table, see the second
 /// example.
 ///
@@ -184,7 +184,7 @@ impl<const V: usize, const M: usize, const W: usize, F: Float, D: Backend<F>>
         Ok(Self { weight, config })
     }
 
-    /// Draws the rows anew. The same base seed and rank give the same rows.
+    /// Draws the rows again. The same base seed and rank give the same rows.
     ///
     /// # Errors
     /// What the device reports; then the rows are as they were.

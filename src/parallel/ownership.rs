@@ -1,8 +1,8 @@
 //! Who owns which row of a vocabulary: three ways to share it among ranks.
 //!
 //! Each gives an id a position in `0..v`, no two ids the same, and cuts the positions in their order: with
-//! `n = v / w`, rank `r` owns the positions `[r n, (r + 1) n)`. So each shard has the same
-//! number of rows, and the shards one below the other are the table in another order.
+//! `n = v / w`, rank `r` owns the positions `[r n, (r + 1) n)`. Each shard then has the same number of rows, and the
+//! shards one below the other are the table in another order.
 
 use super::shards::{check_rank, shard_range};
 use super::shuffle::Shuffle;
@@ -113,7 +113,7 @@ impl Ownership {
     }
 
     // ANCHOR: position
-    /// Where an id's row stands when the shards are laid one below the other, in the order of their ranks.
+    /// Where an id's row is when the shards are laid one below the other, in the order of their ranks.
     ///
     /// # Errors
     /// An id that is not below `v`.

@@ -20,11 +20,11 @@ pub fn shard_range(vocab_size: usize, world_size: usize, rank: usize) -> Result<
 
 /// The smallest multiple of `world_size` that is at least `vocab_size`.
 ///
-/// `const`, so that it can stand in a type: `const V: usize = padded_vocab_size(100_277, 4);`
+/// `const`, so that it can be used in a type: `const V: usize = padded_vocab_size(100_277, 4);`
 ///
 /// # Panics
-/// If `world_size` is 0 or the result is larger than the largest `usize`; at compile time where
-/// it stands in a type.
+/// If `world_size` is 0 or the result is larger than the largest `usize`; at compile time where it
+/// is used in a type.
 pub const fn padded_vocab_size(vocab_size: usize, world_size: usize) -> usize {
     match vocab_size.checked_next_multiple_of(world_size) {
         Some(padded) => padded,

@@ -10,14 +10,14 @@ const ROUNDS: usize = 4;
 ///
 /// A Feistel network with cycle walking. The network splits a number of `k` bits, the fewest that
 /// hold `size - 1`, into two halves, and adds to one half, bit by bit, what a function makes of the
-/// other. Such a step is undone by itself, whatever the function. What comes out may be `size` or
+/// other. Such a step is undone by itself for any function. What comes out may be `size` or
 /// more: then it goes in again, until it is below.
 ///
 /// It promises a bijection for each seed and size, the same on every machine; an inverse that costs
 /// as much; and, on the mean over all numbers, fewer than two passes through the network for each. It
-/// keeps no table. It does not promise secrecy: Luby and Rackoff's theorem needs functions that
-/// nobody can tell from random ones, and this one is made to be fast. A single number may
-/// need more passes, but never more than there are numbers from `size` up to `2^k`, and one.
+/// keeps no table. It does not promise secrecy: Luby and Rackoff's theorem needs functions that no one
+/// can distinguish from random ones, and this one is made to be fast. A single number may need more
+/// passes, but never more than there are numbers from `size` up to `2^k`, and one.
 ///
 /// Sources: Luby and Rackoff 1988 for the network; Black and Rogaway 2002 for the walk; Steele, Lea
 /// and Flood 2014 (SplitMix) for the function and the keys.
@@ -75,7 +75,7 @@ impl Shuffle {
 
     // ANCHOR: walk
     /// Goes on until the number is below the size again. It ends: `step` is a bijection of finitely many
-    /// numbers, so whoever goes on comes back to `number` itself, which is below the size.
+    /// numbers, so going on leads back to `number` itself, which is below the size.
     fn walk(&self, number: usize, step: impl Fn(u64) -> u64) -> usize {
         if number >= self.size {
             return number;
@@ -123,7 +123,7 @@ mod tests {
     use std::cell::Cell;
 
     /// The walks of two numbers share no place: each is a piece of a cycle between two numbers below the
-    /// size. So all walks together have at most as many passes as the network has numbers, and
+    /// size. All walks together therefore have at most as many passes as the network has numbers, and
     /// these are fewer than twice the size.
     #[test]
     fn fewer_than_two_passes_on_the_mean() {

@@ -108,7 +108,7 @@ impl<const H: usize, const NH: usize, const HD: usize, F: Float, D: Backend<F>>
 {
     const HEADS: Option<usize> = Some(NH);
 
-    /// Adds `u`, at every position alike.
+    /// Adds the same `u` at every position.
     fn on_queries<B: Dim, S: Dim, N: Dim, T: Tape<F, D>>(
         &self,
         queries: Heads<B, S, N, HD, F, D, T>,

@@ -1,8 +1,8 @@
 //! Where a model puts what it knows about the order of its tokens: at its embeddings, at queries and keys, at scores.
 //!
 //! Each room of encodings says what they are: [`absolute`](crate::absolute), [`biases`](crate::biases), and for rotations
-//! [`rope`](crate::rope), [`frequencies`](crate::frequencies) and [`rotations`](crate::rotations). Here stands what a model
-//! asks of all of them, [`PositionEncoding`], and what each answers.
+//! [`rope`](crate::rope), [`frequencies`](crate::frequencies) and [`rotations`](crate::rotations). This file has what a
+//! model asks of all of them, [`PositionEncoding`], and what each answers.
 
 mod encodings;
 mod rotations;
@@ -26,7 +26,7 @@ pub trait PositionEncoding<const HD: usize, F: Float, D: Backend<F>> {
     /// The number of query heads that it is made for; `None` is any. Attention with another number does not compile.
     const HEADS: Option<usize> = None;
 
-    /// Changes tokens, `[b, s, h]`, below the first block. Each stands at one of `positions`.
+    /// Changes tokens, `[b, s, h]`, below the first block. Each is at one of `positions`.
     ///
     /// # Errors
     /// Positions that the encoding does not have, or not one for each token; another hidden size than its own; what the
@@ -40,7 +40,7 @@ pub trait PositionEncoding<const HD: usize, F: Float, D: Backend<F>> {
         Ok(tokens)
     }
 
-    /// Changes queries and keys alike, `[b, s, n, hd]`, before they meet. Each token stands at one of `positions`.
+    /// Changes both queries and keys, `[b, s, n, hd]`, before they meet. Each token is at one of `positions`.
     ///
     /// # Errors
     /// Positions that the encoding does not have, or not one for each token; what the device reports.
@@ -81,7 +81,7 @@ pub trait PositionEncoding<const HD: usize, F: Float, D: Backend<F>> {
     ///
     /// `queries` are `[b, s, nh, hd]`, as they are before [`on_queries`](Self::on_queries): those of the last `s` of `keys`
     /// tokens. A distance is a number of tokens, padding included, so it does not change where a text begins: a query and
-    /// the keys of its text are moved alike.
+    /// the keys of its text are moved by the same amount.
     ///
     /// # Errors
     /// A number of heads that is not the encoding's; positions that it does not have; what the device reports.

@@ -34,8 +34,8 @@ where
         };
         let (cos, sin) = (phase(cos)?, phase(sin)?);
 
-        // z = re + i im. In dfdx, the gradient of a slice overwrites that of the whole. So slice a
-        // tensor that nothing else uses, and each element once.
+        // z = re + i im. In dfdx, the gradient of a slice overwrites that of the whole. Therefore
+        // slice a tensor that nothing else uses, and each element once.
         let x = x.try_in_order()?.try_reshape_like(&(b, s, n, h))?.try_mul(F::ONE)?;
         let re = x.with_empty_tape().try_slice((.., .., .., ..h / 2))?;
         let im = x.try_slice((.., .., .., h / 2..))?;

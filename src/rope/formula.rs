@@ -1,9 +1,8 @@
 //! The rotation as a free function in both layouts, forward and backward side by side.
 //!
 //! Sizes are run-time values here, so what the compiler refuses for a module is an [`Error`] for a
-//! function. It takes a tensor with a tape or without. With a tape, the gradient that stands under
-//! the forward pass is recorded. The arithmetic is in `f32` or better, and the result is rounded to
-//! the input's type once.
+//! function. It takes a tensor with a tape or without. With a tape, the gradient defined below the forward pass is
+//! recorded. The arithmetic is in `f32` or better, and the result is rounded to the input's type once.
 
 use super::fused;
 use super::layouts::{Layout, Pairs, check_heads};

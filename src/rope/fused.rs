@@ -1,4 +1,4 @@
-//! The rotation in one pass over memory, on a CPU. What it computes stands in `formula.rs`.
+//! The rotation in one pass over memory, on a CPU. What it computes is defined in `formula.rs`.
 
 use super::layouts::{Layout, Pairs};
 use crate::cpu::{Values, each, is_fused, record, rows_of_a_piece, vector, zeros};

@@ -11,7 +11,7 @@ const NEAR: usize = 4096;
 
 /// The table of the first positions, as many as calls have needed. Clones share it.
 ///
-/// A row depends on its position alone, so it has the same bits whichever call built it.
+/// A row depends on its position alone, so it has the same bits in every call that builds it.
 #[derive(Debug, Clone)]
 pub(crate) struct GrowingTable<H: Dim, D: Storage<f32>>(Arc<Mutex<Option<RotaryTables<H, D>>>>);
 
@@ -22,10 +22,10 @@ impl<H: Dim, D: Storage<f32>> Default for GrowingTable<H, D> {
 }
 
 impl<H: Dim, D: Device<f32>> GrowingTable<H, D> {
-    /// Turns `x`, `[b, s, nh, hd]`, whose tokens stand at `places`, all below `limit`.
+    /// Turns `x`, `[b, s, nh, hd]`, whose tokens are at `places`, all below `limit`.
     ///
     /// A call that goes on where others ended lets the table grow, to twice its size at least, so that a text that grows token
-    /// by token seldom builds rows. A call farther away builds its own rows and leaves them to nobody: a table up to there
+    /// by token seldom builds rows. A call farther away builds its own rows and does not keep them: a table up to there
     /// could be a million times as long as the call.
     ///
     /// # Errors

@@ -106,7 +106,7 @@ impl NtkAwareRopeConfig {
 /// `max_seq_len * k' >= offset + s` ([`ratio_for_length`]). With `position_ids`, each text has its own length,
 /// and a short one beside it stays at `k`. With `dynamic = true`,
 /// [`ModuleMut::try_forward_mut`] replaces `k` and the cache by it. [`Module::try_forward`] has
-/// only `&self` and replaces nothing. The output is the same either way, but for one case: a cache of
+/// only `&self` and replaces nothing. The output is the same either way, except in one case: a cache of
 /// more than [`MAX_TABLE_POSITIONS`] is refused, where the rows of one call are not. With
 /// [`PastCache::Refuse`] both refuse such a call.
 ///

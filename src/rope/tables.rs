@@ -33,7 +33,7 @@ pub struct RotaryTables<H: Dim, D: Storage<f32>> {
 }
 
 impl<H: Dim, D: Device<f32>> RotaryTables<H, D> {
-    /// Tables for `positions`. Each frequency stands twice in a row, where `layout` wants it.
+    /// Tables for `positions`. Each frequency appears twice in a row, where `layout` wants it.
     ///
     /// # Errors
     /// An empty range, one longer than [`MAX_TABLE_POSITIONS`] or past `2^53`; a number of frequencies
@@ -54,7 +54,7 @@ impl<H: Dim, D: Device<f32>> RotaryTables<H, D> {
     }
 
     /// `cos` and `sin` of `position * frequency`, times the scale, a row for each place. With fewer frequencies than `hd / 2`,
-    /// the elements behind stay.
+    /// the elements after them stay.
     pub(crate) fn at_places(
         dev: &D,
         head_dim: H,

@@ -31,7 +31,7 @@ impl AxialPlanes {
         Ok(Self { planes, scale })
     }
 
-    /// A direct sum: the first planes turn by coordinate 0, as a RoPE of their own, the next by coordinate 1, and so on.
+    /// A direct sum: the first planes turn by coordinate 0, as a separate RoPE, the next by coordinate 1, and so on.
     /// `sections` says how many planes each has; `[p, p]` is a half for the rows and a half for the columns.
     ///
     /// Each section has all frequencies, from 1 down: `theta_i = base^(-i / p)`. Sources: Heo et al. 2024, "Rotary
@@ -45,8 +45,8 @@ impl AxialPlanes {
         Self::new(planes_of_each(sections, base), 1.0)
     }
 
-    /// Sections of one list: plane `i` has frequency `i`, whatever coordinate turns it. So where all coordinates are
-    /// the same number, as in text, it is RoPE in one dimension, bit for bit.
+    /// Sections of one list: plane `i` has frequency `i`, regardless of the coordinate that turns it. Where all
+    /// coordinates are the same number, as in text, it is therefore RoPE in one dimension, bit for bit.
     ///
     /// The sections are `mrope_section` of Qwen2-VL: planes for time, height and width, `[16, 24, 24]` in heads of 128.
     /// Time so has the fastest planes, and width the slowest. Source: Wang et al. 2024, "Qwen2-VL".
@@ -89,7 +89,7 @@ pub struct AxialRopeConfig {
 /// The input is `(x, coordinates)`, with `x` `[b, s, nh, HD]` and a list of `s` coordinates, the same for every batch
 /// row, or of `b * s`, one batch row after the other. The output has the input's shape, type and device.
 ///
-/// The table is built anew in each call. Where queries, keys and all blocks have the same coordinates, build it once
+/// The table is built again in each call. Where queries, keys and all blocks have the same coordinates, build it once
 /// with [`tables`](Self::tables), and turn with it.
 ///
 /// ```

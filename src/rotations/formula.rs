@@ -29,7 +29,7 @@ pub(super) fn xpos_scale(
 
 // ANCHOR: axial_planes
 /// The planes of a direct sum: for each, its coordinate and its frequency. The first planes turn by coordinate 0, as a
-/// RoPE of their own, the next by coordinate 1, and so on. Each section of `p` planes has all frequencies, from 1 down:
+/// separate RoPE, the next by coordinate 1, and so on. Each section of `p` planes has all frequencies, from 1 down:
 /// `theta_i = base^(-i / p)`.
 pub(super) fn planes_of_each(sections: &[usize], base: f64) -> Vec<(usize, f64)> {
     let of = |(axis, &p): (usize, &usize)| {
@@ -38,7 +38,7 @@ pub(super) fn planes_of_each(sections: &[usize], base: f64) -> Vec<(usize, f64)>
     sections.iter().enumerate().flat_map(of).collect()
 }
 
-/// The planes of one list, cut into sections: plane `i` has frequency `i`, whatever coordinate turns it.
+/// The planes of one list, cut into sections: plane `i` has frequency `i`, regardless of the coordinate that turns it.
 pub(super) fn planes_of_one_list(sections: &[usize], frequencies: &[f64]) -> Vec<(usize, f64)> {
     let axes = sections.iter().enumerate().flat_map(|(axis, &p)| (0..p).map(move |_| axis));
     axes.zip(frequencies.iter().copied()).collect()
@@ -183,7 +183,7 @@ fn in_heads<B: Dim, S: Dim, N: Dim, H: Dim, F: Float, D: Backend<F>>(
     Ok([turn(a)?, turn(b)?, turn(c)?, turn(d)?, turn(e)?])
 }
 
-/// Heads behind the tokens again, `[b, s, n, hd]`.
+/// Heads after the tokens again, `[b, s, n, hd]`.
 fn from_heads<B: Dim, S: Dim, N: Dim, H: Dim, W: Float, D: Device<W>>(
     x: InHeads<B, S, N, H, W, D>,
     shape: (B, S, N, H),
@@ -257,7 +257,7 @@ fn transposed<B: Dim, S: Dim, N: Dim, W: Float, D: Device<W>>(
     x.try_permute::<_, Axes4<0, 1, 3, 2>>()
 }
 
-/// The same with 0 at keys behind the query.
+/// The same with 0 at keys after the query.
 fn up_to_query<B: Dim, S: Dim, N: Dim, W: Float, D: Device<W>>(
     x: Scores<B, S, N, W, D>,
 ) -> Raw<Scores<B, S, N, W, D>, D> {

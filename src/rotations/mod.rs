@@ -3,7 +3,7 @@
 //! | Item | File | What it is |
 //! | --- | --- | --- |
 //! | [`XPos`] | `xpos.rs` | a rotation that fades with the distance |
-//! | [`AxialRope`] | `axial.rs` | a position of two or three numbers, each with planes of its own |
+//! | [`AxialRope`] | `axial.rs` | a position of two or three numbers, each with its own planes |
 //! | [`linear_attention`] | `formula.rs` | sums over pairs without a softmax, beside the formulas of the others |
 //! | [`linear_attention_running`] | `running.rs` | the same as a state that runs |
 

@@ -1,5 +1,5 @@
 //! Linear attention as a state that runs: the sum over earlier tokens is a matrix that is carried along, and a token
-//! costs the same wherever it stands.
+//! costs the same wherever it is.
 
 use super::formula::{Heads, positive_features};
 use crate::checks::{check_size, same_shape};

@@ -76,14 +76,14 @@ impl XPosConfig {
 ///
 /// `HD`: head size. It must be even and at least 4; if not, it does not compile.
 ///
-/// So plane `i` of a score has the factor `zeta_i^((m - n) / 512)`: it depends on the distance, and a key further back
-/// counts less, in fast planes most. For keys after the query it grows, so xPos is for causal attention. Source: Sun
-/// et al. 2022, "A Length-Extrapolatable Transformer".
+/// Plane `i` of a score then has the factor `zeta_i^((m - n) / 512)`: it depends on the distance, and a key further
+/// back counts less, in fast planes most. For keys after the query it grows, so xPos is for causal attention. Source:
+/// Sun et al. 2022, "A Length-Extrapolatable Transformer".
 ///
 /// # Range
-/// The two scales cancel, but each is a number of its own: at the default settings, plane 0 of a key has grown to
+/// The two scales cancel, but each is a separate number: at the default settings, plane 0 of a key has grown to
 /// `8e37` at position 35,800, and that of a query has shrunk to `1e-38`. A longer table is refused. `center` in its
-/// middle doubles the range. The authors' code centers each call anew, so keys that are kept must there be kept
+/// middle doubles the range. The authors' code centers each call separately, so keys that are kept must there be kept
 /// unscaled. In `f16` a key passes 65,504 from position 4,500 on, or before if its elements are larger than 1: it is
 /// then infinite, without an error.
 ///

@@ -1,4 +1,4 @@
-//! AdamW: a step with a learning rate of its own, and decay of matrices only.
+//! AdamW: a step with its own learning rate, and decay of matrices only.
 
 use crate::checks::require;
 use crate::error::{Error, Result};

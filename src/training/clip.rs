@@ -75,7 +75,7 @@ impl<F: Float, D: Backend<F>> TensorVisitor<F, D> for Clip<'_, F, D> {
     }
 }
 
-/// Elements of one piece of work, whose squares are added up alone. So the number of threads changes no bit.
+/// Elements of one piece of work, whose squares are added up alone. The number of threads therefore changes no bit.
 const PIECE: usize = 1 << 14;
 
 /// In the wide type: a small factor may be 0 in `f16`.

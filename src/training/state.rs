@@ -12,7 +12,7 @@ use safetensors::tensor::{SafeTensors, TensorView};
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// The names of the two moments in a file: `mean.` or `square.`, and the name of the weight behind it.
+/// The names of the two moments in a file: `mean.` or `square.`, followed by the name of the weight.
 const MOMENTS: [&str; 2] = ["mean", "square"];
 /// The entry of the file's header that counts the steps.
 const STEPS: &str = "steps";
@@ -49,7 +49,7 @@ impl<F: Stored, D: Backend<F>> AdamW<F, D> {
         NewFile::write(path, &bytes)?.put()
     }
 
-    /// The optimizer whose state stands in `path`, for the weights of `module`. With the weights of the same moment, the
+    /// The optimizer whose state is in `path`, for the weights of `module`. With the weights of the same moment, the
     /// next step is bit for bit that of the optimizer that was saved.
     ///
     /// # Errors

@@ -233,7 +233,7 @@ impl<const A: usize, const B: usize> ConstDim for Quotient<A, B> {
     const SIZE: usize = A / B;
 }
 
-/// The dimension `A * B`, known to the compiler. Used where heads stand side by side: `nkv * hd`.
+/// The dimension `A * B`, known to the compiler. Used where heads lie side by side: `nkv * hd`.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct Product<const A: usize, const B: usize>;
 
@@ -263,11 +263,11 @@ fn on_cpu<D: 'static>() -> bool {
     TypeId::of::<D>() == TypeId::of::<Cpu>()
 }
 
-/// A tensor whose values lie in the order of its shape, each at a place of its own.
+/// A tensor whose values lie in the order of its shape, each at its own place.
 ///
 /// dfdx's `try_contiguous` does that, but its gradient of a broadcast is wrong on a GPU: the kernel takes as many parts of it
-/// as there are places behind the broadcast, and leaves out the rest (`tensor_ops/reshape_to/cuda_kernel.rs`). There, such a
-/// tensor is multiplied with ones, which changes no bit.
+/// as there are places after the broadcast, and leaves out the rest (`tensor_ops/reshape_to/cuda_kernel.rs`). There,
+/// such a tensor is multiplied with ones, which changes no bit.
 #[doc(hidden)]
 pub trait InOrder: HasErr {
     /// # Errors
@@ -280,7 +280,7 @@ impl<S: Shape, E: Dtype, D: Device<E>, T: Tape<E, D>> InOrder for Tensor<S, E, D
         if on_cpu::<D>() || !T::OWNS_TAPE {
             return self.try_contiguous();
         }
-        // A gradient has as many numbers as memory has; nothing else tells.
+        // A gradient has as many numbers as memory has; nothing else shows it.
         let mut gradient = Gradients::leaky();
         let places = Storage::<E>::len(self.device(), gradient.get_or_alloc_mut(&self)?);
         if places >= self.shape().num_elements() {
@@ -312,8 +312,8 @@ pub fn on_backward<S: Shape, F: Float, D: Device<F>, T: Tape<F, D>>(
 
 /// Adds `dx` to the gradient of `x`. `x` must be contiguous.
 ///
-/// On a GPU, only dfdx's own operations can write into a gradient. So the sum is handed in as
-/// the gradient of `<x, total>` with respect to `x`, which is `total` itself.
+/// On a GPU, only dfdx's own operations can write into a gradient. The sum is therefore handed in as the gradient of
+/// `<x, total>` with respect to `x`, which is `total` itself.
 #[doc(hidden)]
 pub fn add_gradient<S: Shape, F: Float, D: Device<F>>(
     grads: &mut Gradients<F, D>,

@@ -1,4 +1,4 @@
-//! A bias for three heads stands in a model of two.
+//! A bias for three heads is in a model of two.
 use quadrivium::model::LlamaTransformer;
 use quadrivium::position::{Alibi, NoPosition};
 use quadrivium::tensor::*;

@@ -27,8 +27,8 @@ fn rows() -> impl Strategy<Value = (usize, usize, f64)> {
 }
 
 /// A power `base^(2i/h)` is off by `ln base` times the rounding of its exponent and by its own, half an
-/// ulp each; here and there. So an angle, which is below `m + 1`, is off by `2 ln base + 6` half ulps, and its sine
-/// by no more.
+/// ulp each; here and there. An angle, which is below `m + 1`, is therefore off by `2 ln base + 6` half ulps, and
+/// its sine by no more.
 #[test]
 fn sinusoids_are_the_formula() {
     forall(rows(), |(m, h, base)| {

@@ -1,4 +1,4 @@
-//! Attention in `f64`, for any size, beside one plain loop; and its future, which nobody sees.
+//! Attention in `f64`, for any size, beside one plain loop; and its future, which is never seen.
 
 mod unasked;
 
@@ -96,7 +96,7 @@ fn nobody_sees_the_future() {
     });
 }
 
-/// A query sees its own key and those before it. With quickcheck: any tokens behind any number of kept ones.
+/// A query sees its own key and those before it. With quickcheck: any tokens after any number of kept ones.
 #[test]
 fn the_mask_is_a_triangle() {
     fn triangle(kept: u8, tokens: u8) -> bool {

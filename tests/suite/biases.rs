@@ -95,7 +95,7 @@ fn kerple_is_the_formula() {
     });
 }
 
-/// A farther key is punished by its head's slope for each step, and no two heads are alike. With quickcheck.
+/// A farther key is punished by its head's slope for each step, and no two heads are the same. With quickcheck.
 #[test]
 fn alibi_falls_by_its_slope() {
     fn falls(heads: u8, positions: u8) -> bool {

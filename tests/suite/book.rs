@@ -1,4 +1,4 @@
-//! Code that the book shows, run. Each piece stands between two marks, and a chapter includes it.
+//! Code that the book shows, run. Each piece is between two marks, and a chapter includes it.
 
 use crate::support::*;
 use quadrivium::functional::group_rms_norm;
@@ -112,7 +112,7 @@ fn a_weight_is_put_on_the_tape() {
     let x = dev().tensor([3.0f32, 4.0]);
     let gamma = dev().tensor([10.0f32, 100.0]);
 
-    let scale = gamma.retaped::<OwnedTape<f32, Dev>>(); // has a tape of its own
+    let scale = gamma.retaped::<OwnedTape<f32, Dev>>(); // has its own tape
     let y = x.leaky_trace() * scale; //                    their tapes are merged
     let grads = y.sum().backward();
 
@@ -127,7 +127,7 @@ fn a_tensor_is_used_twice() {
     let x = dev().tensor([3.0f32, 4.0]);
 
     let taped = x.leaky_trace();
-    // The same tensor, with a tape of its own.
+    // The same tensor, with its own tape.
     let again = taped.with_empty_tape();
     let y = taped.square() + again; // x² + x
     let grads = y.sum().backward();

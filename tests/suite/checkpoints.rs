@@ -473,7 +473,7 @@ fn wrong_files_are_named() {
             "{pipe}"
         );
     }
-    // A tensor in two of the files: the index names one of them, and nobody knows which is right.
+    // A tensor in two of the files: the index names one of them, and no one knows which is right.
     let in_two = refused("sharded", |folder| {
         let [first, last] =
             ["1", "3"].map(|n| folder.join(format!("model-0000{n}-of-00003.safetensors")));

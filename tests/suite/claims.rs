@@ -46,7 +46,7 @@ fn dot(a: &[f64], b: &[f64]) -> f64 {
     a.iter().zip(b).map(|(a, b)| a * b).sum()
 }
 
-/// A head of zeros but for these values.
+/// A head of zeros except for these values.
 fn sparse<const HD: usize>(values: &[(usize, f32)]) -> Vec<f32> {
     let mut head = vec![0.0; HD];
     values.iter().for_each(|&(at, value)| head[at] = value);
@@ -107,7 +107,7 @@ fn no_two_positions_up_to_two_million_coincide() {
     assert!(gap(one_turn, theta[D / 2 - 1]) < 1e-4);
     assert_eq!(theta.iter().filter(|&&theta| gap(one_turn, theta) > 1.0).count(), 45);
 
-    // Neighbours are told apart by plane 0, which turns by 1 radian.
+    // Neighbours are distinguished by plane 0, which turns by 1 radian.
     assert!((gap(1, theta[0]) - 0.9589).abs() < 1e-4 && gap(2, theta[0]) > 1.68);
     // From distance 3 on, some plane shows the two positions almost opposite to
     // each other.
@@ -308,8 +308,8 @@ fn two_dimensional_rope_is_a_direct_sum() {
     let moved = product(5.0, 2.0).iter().zip(product(5.0, 3.0)).filter(|(a, b)| **a != *b).count();
     assert_eq!(moved, 4);
 
-    // In the product two half turns cancel: (-R) x (-R) = R x R. 355 is 113 half
-    // turns, but for 0.00003, so these two places of an image are one.
+    // In the product two half turns cancel: (-R) x (-R) = R x R. 355 is 113 half turns up to
+    // 0.00003, so these two places of an image are one.
     assert!((355.0 - 113.0 * PI).abs() < 3.1e-5);
     assert!(farthest(&product(5.0, 2.0), &product(360.0, 357.0)) < 1e-4);
     assert!(farthest(&sum(5.0, 2.0), &sum(360.0, 357.0)) > 1.0);

@@ -16,7 +16,7 @@ use quadrivium::tensor::*;
 #[test]
 fn a_world_of_one_has_the_plain_loss() {
     let sizes = (1..=6usize, 1..=9usize).prop_flat_map(|(t, v)| {
-        // The last id stands for one that is not asked about.
+        // The last id represents one that is not asked about.
         (values(t * v), prop::collection::vec(0..=v, t), Just(v))
     });
     forall(sizes, |(logits, mut targets, v)| {
@@ -52,7 +52,7 @@ fn results<T: Clone>(world: World<T>) -> Vec<T> {
     world.ranks.into_iter().map(result).collect()
 }
 
-/// Bits of a sum do not depend on the number of ranks; those of an all-reduce do, so the values are fit to tell.
+/// Bits of a sum do not depend on the number of ranks; those of an all-reduce do, so the values are chosen to show it.
 #[test]
 fn any_number_of_ranks_has_the_bits_of_one() {
     forall(values(64), |blocks| {

@@ -79,7 +79,7 @@ fn pytorch_keeps_the_contract() {
     pytorch_keeps(&PyTorch::recorded());
 }
 
-/// Its angles are in `f32`. That is accepted, and it is told how far off they are.
+/// Its angles are in `f32`. That is accepted, and the report says how far off they are.
 #[test]
 fn pytorch_is_told_about_its_angles() {
     let rope = <dyn NtkAwareRope>::invariants();
@@ -89,7 +89,7 @@ fn pytorch_is_told_about_its_angles() {
     assert_eq!(precision.judge(&Library, &FOR_PYTORCH).unwrap(), None);
 }
 
-/// Asks PyTorch anew and keeps its answers. `tests/goldens/README.md` says how.
+/// Asks PyTorch again and keeps its answers. `tests/goldens/README.md` says how.
 #[test]
 #[ignore = "needs Python with PyTorch"]
 fn record_pytorch() {

@@ -70,7 +70,7 @@ fn the_gradient_is_a_scatter_add() {
 }
 // ANCHOR_END: scatter_add
 
-/// Names do not matter: if rows and ids are renamed alike, the output stays.
+/// Names do not matter: if rows and ids are renamed in the same way, the output stays.
 #[test]
 fn renaming_ids_with_their_rows_changes_nothing() {
     let embedding = embedding();

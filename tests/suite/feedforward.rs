@@ -27,12 +27,12 @@ fn run(a: &[f64], b: &[f64], dz: &[f64]) -> [Vec<f64>; 3] {
     [values, grads.get(&a).as_vec(), grads.get(&b).as_vec()]
 }
 
-/// Also where the gate is as good as open or shut.
+/// Also where the gate is practically open or shut.
 fn gates(n: usize) -> impl Strategy<Value = Vec<f64>> {
     proptest::collection::vec(prop_oneof![-4.0..4.0f64, -800.0..800.0f64], n)
 }
 
-/// A few roundings of each value. Where the loop's `exp` is no number of `f64`, both are as good as 0.
+/// A few roundings of each value. Where the loop's `exp` is no number of `f64`, both are practically 0.
 #[test]
 fn the_gate_is_the_formula() {
     forall((gates(6), numbers(6)), |(a, b)| {

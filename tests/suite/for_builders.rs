@@ -1,4 +1,4 @@
-//! What a model of one's own asks of the components: norms of other ranks, adjacent pairs, the rows
+//! What your own model asks of the components: norms of other ranks, adjacent pairs, the rows
 //! of a table, and a refusal past the cache.
 
 use crate::support::*;

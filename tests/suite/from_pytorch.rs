@@ -1,4 +1,5 @@
-//! The page "From PyTorch", run: each phrase of its tables is a line here, and each piece of its Rust stands between two marks.
+//! The page "From PyTorch", run: each phrase of its tables is a line here, and each piece of its Rust is between two
+//! marks.
 
 use crate::support::*;
 use quadrivium::attention::causal_attention;

@@ -9,7 +9,7 @@ use quadrivium::{GroupRmsNorm, GroupRmsNormConfig, VocabEmbedding, VocabEmbeddin
 const UNIT: Init = Init::Uniform { low: 0.0, high: 1.0, seed: 42 };
 const STANDARD: Init = Init::Normal { mean: 0.0, std: 1.0, seed: 42 };
 
-/// The first numbers that everybody who uses PyTorch has seen.
+/// The first numbers that everyone who uses PyTorch has seen.
 #[test]
 fn seed_42_gives_the_known_values() {
     let round = |values: Vec<f32>| values.iter().map(|x| format!("{x:.4}")).collect::<Vec<_>>();
@@ -18,7 +18,7 @@ fn seed_42_gives_the_known_values() {
     assert_eq!(short[..5], ["0.3367", "0.1288", "0.2345", "0.2303", "-1.1229"]);
     let long = round(STANDARD.values(24));
     assert_eq!(long[..4], ["1.9269", "1.4873", "0.9007", "-2.1055"]);
-    // The tail rule: of 24 values the last 16, so [8] too, are drawn anew; of 30 values not.
+    // The tail rule: of 24 values the last 16, so [8] too, are drawn again; of 30 values not.
     assert_eq!(long[8], "0.3559");
     let other_tail = round(STANDARD.values(30));
     assert_eq!(other_tail[..8], long[..8]);
@@ -79,7 +79,7 @@ fn resetting_restores_the_first_weights() {
     assert_eq!(grads.get(&known).as_vec(), [1.0; 4]);
 }
 
-/// A weight that was given as one number for all elements gets memory of its own at once, so that
+/// A weight that was given as one number for all elements gets its own memory at once, so that
 /// a reset fills the tensor that an optimizer knows.
 #[test]
 fn a_broadcast_weight_keeps_its_identity_when_it_is_reset() {
@@ -92,7 +92,7 @@ fn a_broadcast_weight_keeps_its_identity_when_it_is_reset() {
     assert_eq!(grads.get(&known).as_vec(), [1.0; 4]);
 }
 
-/// A module that dfdx builds has the documented defaults, whatever was built before it.
+/// A module that dfdx builds has the documented defaults, regardless of what was built before it.
 #[test]
 fn a_built_module_has_the_default_settings() {
     let other = GroupRmsNormConfig { init_range: (2.0, 6.0), init_seed: 7, ..Default::default() };

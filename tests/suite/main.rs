@@ -1,8 +1,9 @@
 //! The tests of the components. Begin with `init`, `norm`, `embedding`, `parallel` and `rope`, in this order; each of the other files can
 //! be read by itself.
 //!
-//! `contract_kept` asks the library for every law of the contract. So the file of a component is short, a plain loop and a few
-//! properties, and `unasked.rs` in its folder has what the contract can't ask: modules, views, other float types, saving.
+//! `contract_kept` asks the library for every law of the contract. The file of a component is therefore short, a plain
+//! loop and a few properties, and `unasked.rs` in its folder has what the contract can't ask: modules, views, other
+//! float types, saving.
 //!
 //! Properties run on fixed seeds. `PROPTEST_CASES` sets how many inputs, `PROPTEST_RNG_SEED`
 //! draws others, and a failure prints the shrunken input.

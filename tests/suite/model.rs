@@ -1,5 +1,5 @@
 //! The decoder in `f64`: beside the loops of `oracle/model.rs`, and beside itself. What one call computes, pieces compute too,
-//! and nobody sees the future.
+//! and the future is never seen.
 
 mod unasked;
 mod weights;

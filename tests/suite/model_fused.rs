@@ -1,5 +1,5 @@
 //! The model's fused code on a CPU: beside the formulas, beside loops in `f64`, on any number of threads, with values that
-//! are no numbers; and the cache that is written behind.
+//! are no numbers; and the cache that is written at its end.
 
 use crate::attention::attend;
 use crate::fused::{Answer, TOKENS, draw, expect};
@@ -152,7 +152,7 @@ fn large_values_and_many_of_them() {
     }
 }
 
-/// Another future changes no bit of the past, whatever numbers it has, or none; nor of its queries' gradients.
+/// Another future changes no bit of the past, no matter what numbers it has, or none; nor of its queries' gradients.
 #[test]
 fn the_future_changes_no_bit() {
     let (nh, hd) = (2, 4);
@@ -385,7 +385,7 @@ fn a_cache_is_cut_copied_and_left() {
     }
 }
 
-/// A call that fails before its cache has taken the tokens in, and one that fails behind that.
+/// A call that fails before its cache has taken the tokens in, and one that fails after that.
 #[test]
 fn a_failure_leaves_the_cache_as_it_was() {
     /// Refuses the fifth time that it is asked: each call asks for queries and for keys.
@@ -449,7 +449,7 @@ fn published_sizes() {
     use quadrivium::checkpoint::CheckpointConfig;
     use std::any::type_name;
 
-    // The numbers that stand in each type, in its order.
+    // The numbers of each type, in its order.
     fn sizes<M>() -> Vec<usize> {
         let name = type_name::<M>();
         let inside = &name[name.find('<').unwrap() + 1..];
@@ -482,7 +482,8 @@ fn published_sizes() {
     assert_eq!(sizes::<SmolLm135M<f32, Cpu>>(), of_checkpoint);
 }
 
-/// The norm of all gradients together, of more elements than one piece of work has; and all are scaled alike.
+/// The norm of all gradients together, of more elements than one piece of work has; and all are scaled by the same
+/// factor.
 #[test]
 fn the_norm_of_gradients_is_that_of_the_formula() {
     use quadrivium::linear::Linear;

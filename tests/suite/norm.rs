@@ -102,7 +102,7 @@ fn each_group_has_rms_one_up_to_eps() {
     });
 }
 
-/// Groups are norms of their own, side by side, bit for bit.
+/// Groups are separate norms, side by side, bit for bit.
 #[test]
 fn a_group_is_an_rms_norm_of_its_own() {
     forall(cases(), |Case { h, group_size, eps, x, gamma, .. }| {

@@ -1,4 +1,4 @@
-//! The example `examples/encoding.rs`: an encoding of one's own keeps what it promises, alone and in a model.
+//! The example `examples/encoding.rs`: your own encoding keeps what it promises, alone and in a model.
 
 use crate::support::*;
 use quadrivium::model::LlamaCache;
@@ -15,7 +15,7 @@ fn the_example_runs() {
 }
 
 // ANCHOR: promises
-/// Nothing within the window, the slope for each token behind it; without a window it is ALiBi.
+/// Nothing within the window, the slope for each token past it; without a window it is ALiBi.
 #[test]
 fn it_is_what_it_says() {
     let dev = Cpu::default();

@@ -53,7 +53,7 @@ fn every_id_has_one_owner_and_one_row() {
 }
 // ANCHOR_END: one_owner
 
-/// There and back, of large vocabularies, for which nobody could list all ids.
+/// There and back, of large vocabularies, for which no one could list all ids.
 #[test]
 fn there_and_back_in_large_vocabularies() {
     fn law(seed: u64, rows: u32, world: u16, id: u64) -> bool {
@@ -163,7 +163,7 @@ fn what_is_no_number_below_the_size_stays() {
 
 // --- refusals ---------------------------------------------------------------------------------
 
-/// At every edge: the last that is there, the first that is not, and far behind.
+/// At every edge: the last that is there, the first that is not, and far past it.
 #[test]
 fn what_does_not_fit_is_refused() {
     forall(ownership(), |shared| {
@@ -222,7 +222,8 @@ fn a_vocabulary_is_padded_to_what_fits() {
 
 // --- lookups ----------------------------------------------------------------------------------
 
-/// Values of all bits but NaN, and no 0: an owner is told from the others by its numbers, and a sum turns -0 into 0.
+/// Values of all bits but NaN, and no 0: an owner is distinguished from the others by its numbers, and a sum turns -0
+/// into 0.
 fn any_table(v: usize, e: usize) -> impl Strategy<Value = Vec<f32>> {
     let value = any::<f32>().prop_map(|x| if x.is_nan() || x == 0.0 { 1.0 } else { x });
     proptest::collection::vec(value, v * e)
@@ -256,8 +257,8 @@ fn shards(shared: &Ownership, table: &[f32]) -> Vec<Vec<f32>> {
 }
 
 // ANCHOR: sum
-/// The sum over the ranks is the lookup in the whole table, bit for bit, whoever owns what. An owned token has its
-/// row on one rank, and zeros on all others.
+/// The sum over the ranks is the lookup in the whole table, bit for bit, no matter who owns what. An owned token has
+/// its row on one rank, and zeros on all others.
 #[test]
 fn the_lookups_of_all_ranks_sum_to_the_whole() {
     forall(calls(), |(shared, table, tokens, shape, _)| {
@@ -430,8 +431,8 @@ fn counted() -> impl Strategy<Value = (Ownership, Vec<u64>)> {
     })
 }
 
-/// All tokens are counted, each at its owner. The busiest rank has at least the mean, and at least the most
-/// frequent id, which nobody can share.
+/// All tokens are counted, each at its owner. The busiest rank has at least the mean, and at least the most frequent
+/// id, which can't be shared.
 #[test]
 fn the_load_counts_each_token_at_its_owner() {
     forall(counted(), |(shared, counts)| {
@@ -459,7 +460,7 @@ fn the_load_counts_each_token_at_its_owner() {
 }
 
 /// If ids are numbered by falling frequency, stripes differ by no more than the most frequent id: rank 0's `k`-th
-/// id comes behind all but `k` ids of any other rank. And blocks put the most on rank 0.
+/// id comes after all but `k` ids of any other rank. And blocks put the most on rank 0.
 #[test]
 fn sorted_ids_make_stripes_even_and_blocks_uneven() {
     forall(counted(), |(shared, mut counts)| {

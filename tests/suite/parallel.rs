@@ -43,8 +43,8 @@ fn calls() -> impl Strategy<Value = ((usize, usize), Vec<usize>, Vec<f32>)> {
     })
 }
 
-/// The sum over ranks is the lookup in the whole table: equal, and so bit-equal but for the sign
-/// of a zero. At most one rank is not zero at a token: the one that owns the id.
+/// The sum over ranks is the lookup in the whole table: equal, and so bit-equal except for the sign of
+/// a zero. At most one rank is not zero at a token: the one that owns the id.
 #[test]
 fn the_ranks_sum_to_the_whole_lookup() {
     fn check<const W: usize>() {

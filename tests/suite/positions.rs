@@ -1,5 +1,6 @@
-//! Where a text begins: at its own first token, whatever stands before it in its row. Every encoding of the library, on
-//! every path of a model: a batch that is filled up at its starts says of each text what the text says alone.
+//! Where a text begins: at its own first token, no matter what comes before it in its row. Every encoding of the
+//! library, on every path of a model: a batch that is filled up at its starts says of each text what the text says
+//! alone.
 
 mod each_token;
 

@@ -1,4 +1,4 @@
-//! Bad input is refused with a typed error. Nothing panics, whatever comes in.
+//! Bad input is refused with a typed error. Nothing panics on any input.
 
 use crate::support::*;
 use proptest::prelude::*;
@@ -17,7 +17,7 @@ fn any_size() -> impl Strategy<Value = usize> {
     prop_oneof![3 => size(), 1 => Just(usize::MAX), 1 => any::<usize>()]
 }
 
-/// Mostly what fits, so that what does not fit stands alone.
+/// Mostly what fits, so that what does not fit is alone.
 fn mostly(fitting: usize) -> impl Strategy<Value = usize> {
     prop_oneof![3 => Just(fitting), 1 => size()]
 }
@@ -91,7 +91,7 @@ fn rotations_accept_exactly_what_fits() {
 }
 
 /// Whether `base * ratio^power` is finite, from its logarithm. `None` at the edge, where the
-/// logarithm can't say; the edge has a test of its own.
+/// logarithm can't say; the edge has its own test.
 fn slowed_is_finite(base: f64, ratio: f64, power: f64) -> Option<bool> {
     let digits = base.log10() + ratio.log10() * power;
     let edge = f64::MAX.log10();
@@ -170,7 +170,7 @@ fn rope_accepts_exactly_what_fits() {
         let end = offset.checked_add(s);
         let result = rope.try_forward(x());
         // A call past the cache has its own k', which must fit, slow the base to a finite one, and
-        // have positions that f64 tells apart. The largest k' is one above the largest usize.
+        // have positions that f64 can separate. The largest k' is one above the largest usize.
         let own_ratio = |end: usize| 2 * (end as u128).div_ceil(2 * max_seq_len as u128);
         let past_cache = |end: usize| {
             let own = usize::try_from(own_ratio(end)).is_ok() && end as u64 <= 1 << 53;
@@ -214,7 +214,7 @@ fn modules_refuse_empty_input() {
     assert_eq!(error, Error::Empty { name: "x", shape: vec![1, 0, 1, 4] });
 }
 
-/// One number, seen as a tensor of any shape: it takes no memory, whatever its shape says.
+/// One number, seen as a tensor of any shape: it takes no memory, no matter what its shape says.
 macro_rules! seen {
     ($axes:ty, $shape:expr) => {
         tensor(&[1.0f32], ()).broadcast_like::<_, $axes>(&$shape)

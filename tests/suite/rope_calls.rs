@@ -76,8 +76,8 @@ fn any_sequence_of_calls_follows_the_rules() {
     });
 }
 
-/// Row `t` of a call is a call of its own at `offset + t`: decoding token by token gives the
-/// bits of the whole, for every batch row alike.
+/// Row `t` of a call is a separate call at `offset + t`: decoding token by token gives the bits of
+/// the whole, for every batch row.
 #[test]
 fn the_offset_is_a_position() {
     let rope = rope(false);

@@ -1,4 +1,4 @@
-//! Saving: a file is whole or as it was before, whoever saves there at the same time.
+//! Saving: a file is whole or as it was before, no matter who saves there at the same time.
 
 use crate::support::*;
 use quadrivium::training::{AdamW, AdamWConfig};
@@ -58,7 +58,7 @@ fn a_path_without_a_file_name_is_refused() {
     assert!(error.ends_with("the path is empty; name a file"), "{error}");
 }
 
-/// A file called `NAME.new` belongs to somebody else.
+/// A file called `NAME.new` belongs to another user.
 #[test]
 fn a_neighbour_is_not_touched() {
     let folder = tempfile::tempdir().unwrap();
@@ -134,7 +134,7 @@ mod on_unix {
         assert_eq!(names(folder.path()), ["socket"]);
     }
 
-    /// Nobody may write to a pipe, and a device may have no end.
+    /// A pipe may have no writer, and a device may have no end.
     #[test]
     fn what_is_no_file_is_not_read() {
         let folder = tempfile::tempdir().unwrap();

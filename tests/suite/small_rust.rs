@@ -1,4 +1,4 @@
-//! Code of the page "The Rust that this course uses, and no more", run. Each piece stands between two marks.
+//! Code of the page "The Rust that this course uses, and no more", run. Each piece is between two marks.
 
 use quadrivium::tensor::*;
 use std::ops::Range;
@@ -76,7 +76,7 @@ fn summary(part: &impl Count) -> String {
 /// The exercises' result: its error is a sentence.
 type Result<T> = std::result::Result<T, String>;
 
-/// The positions of `s` tokens, of which the first stands at `offset`.
+/// The positions of `s` tokens, of which the first is at `offset`.
 fn positions(offset: usize, s: usize, longest: usize) -> Result<Range<usize>> {
     match offset.checked_add(s) {
         Some(end) if end <= longest => Ok(offset..end),

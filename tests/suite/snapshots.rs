@@ -19,7 +19,7 @@ fn snapshot(name: &str, text: impl AsRef<str>) {
     settings.bind(|| insta::assert_snapshot!(name, text.as_ref()));
 }
 
-/// A table with a header. The first column takes what tells the rows apart; the others take four
+/// A table with a header. The first column takes what distinguishes the rows; the others take four
 /// decimals, which are the same on every machine.
 fn table(columns: &[&str], rows: &[Vec<f64>]) -> String {
     let mut text: String = columns.iter().map(|name| format!("{name:>12}")).collect();

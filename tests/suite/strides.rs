@@ -14,7 +14,7 @@ use quadrivium::*;
 type Taped<S> = Tensor<S, f32, Dev, OwnedTape<f32, Dev>>;
 type Plain<S> = Tensor<S, f32, Dev>;
 
-/// `n` values, no two alike, positive and negative.
+/// `n` values, no two the same, positive and negative.
 fn telling(n: usize) -> Vec<f32> {
     (0..n).map(|i| ((i * 7 + 3) % 31) as f32 * 0.125 - 1.9 + i as f32 * 0.001).collect()
 }

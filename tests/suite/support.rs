@@ -13,7 +13,7 @@ pub fn dev() -> Dev {
     Dev::default()
 }
 
-/// The checkout. Cargo names it when it runs a test; a test that was carried to another machine is told there.
+/// The checkout. Cargo names it when it runs a test; a test that was carried to another machine gets it there.
 pub fn root() -> PathBuf {
     std::env::var_os("CARGO_MANIFEST_DIR").map_or(".".into(), PathBuf::from)
 }
@@ -50,7 +50,7 @@ where
     (y * dy).sum::<Rank0, _>().backward()
 }
 
-/// Every bit alike. `NaN` equals `NaN` of the same bits.
+/// Every bit the same. `NaN` equals `NaN` of the same bits.
 #[track_caller]
 pub fn assert_same_bits(got: &[f32], want: &[f32]) {
     assert_eq!(got.len(), want.len(), "lengths differ");
@@ -64,7 +64,7 @@ pub fn assert_same_bits(got: &[f32], want: &[f32]) {
     }
 }
 
-/// Every bit alike. On a GPU sums have no fixed order, and a few roundings are allowed.
+/// Every bit the same. On a GPU sums have no fixed order, and a few roundings are allowed.
 #[track_caller]
 pub fn assert_same_sums(got: &[f32], want: &[f32]) {
     if cfg!(feature = "cuda") {
@@ -132,7 +132,7 @@ pub fn numbers(n: usize) -> impl Strategy<Value = Vec<f64>> {
     proptest::collection::vec(prop_oneof![9 => -4.0f64..4.0, 1 => Just(0.0f64)], n)
 }
 
-/// `n` values of either sign, no two alike.
+/// `n` values of either sign, no two the same.
 pub fn wave(n: usize, k: f64) -> Vec<f64> {
     (0..n).map(|i| (k * (i as f64 + 1.0)).sin()).collect()
 }

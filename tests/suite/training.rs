@@ -64,12 +64,12 @@ fn a_model_learns_a_batch_by_heart() {
     let schedule = Schedule { peak: 0.01, warmup: 20, steps: 500, end: 0.001 };
     let losses: Vec<f32> =
         (0..500).map(|nth| step(&mut model, &mut adam, schedule.rate(nth))).collect();
-    // At first all tokens are alike to it: ln 31 is 3.43.
+    // At first all tokens are equally likely to it: ln 31 is 3.43.
     assert!((losses[0] - (V as f32).ln()).abs() < 0.5, "{}", losses[0]);
     assert!(losses[499] < 0.05, "{}", losses[499]);
 }
 
-/// `get_cosine_schedule_with_warmup` of transformers, with an end of its own.
+/// `get_cosine_schedule_with_warmup` of transformers, with its own end.
 fn transformers(step: usize, Schedule { peak, warmup, steps, end }: Schedule) -> f64 {
     let (step, warmup, steps) = (step as f64, warmup as f64, steps as f64);
     if step < warmup {

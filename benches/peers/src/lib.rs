@@ -125,7 +125,7 @@ fn seconds(call: &Call) -> f64 {
     start.elapsed().as_secs_f64()
 }
 
-/// Two sums that tell whether two results are the same: one sees signs and places, the other sizes.
+/// Two sums that show whether two results are the same: one sees signs and places, the other sizes.
 fn fingerprint(list: &[f32]) -> [f64; 2] {
     let weigh = |i: usize| (i as u64 * 40_503 % 1009) as f64 / 1009.0;
     let weighed = list.iter().enumerate().map(|(i, value)| (f64::from(*value), weigh(i)));

@@ -1,8 +1,8 @@
 //! The arithmetic of a model, exactly or as `f32` does it, and the gradient of what is computed with it.
 //!
 //! How far `f32` takes a whole model from the truth can't be written down in a line. A bound that adds up the worst
-//! of each operation is too large to be of use: 8 % of a gradient, for two blocks. So the roundings are made, by
-//! `contract/src/model/bounds.rs`. A crate of its own, so that it is optimized: a learner waits for it.
+//! of each operation is too large to be of use: 8 % of a gradient, for two blocks. The roundings are therefore made, by
+//! `contract/src/model/bounds.rs`. It is a separate crate, so that it is optimized: a learner waits for it.
 
 use std::cell::RefCell;
 
@@ -93,7 +93,7 @@ impl Tape {
         self.put(value, [])
     }
 
-    /// What stands at a place.
+    /// The value at a place.
     pub fn value(&self, at: At) -> f64 {
         self.made.borrow().values[at.0]
     }

@@ -1,7 +1,7 @@
 //! The interfaces of all components: what an implementation is asked, and what it answers.
 //!
-//! A crate of its own, because learners' code is linked with it. It holds no oracle, no law and no bug: those are in the folder
-//! of the same name in `contract/src`.
+//! It is a separate crate, because learners' code is linked with it. It holds no oracle, no law and no bug: those are
+//! in the folder of the same name in `contract/src`.
 
 pub mod describe;
 pub mod menu;

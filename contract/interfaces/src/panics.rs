@@ -10,7 +10,7 @@ thread_local! {
 
 /// From now on, panics print nothing. Their place is kept for [`message`].
 ///
-/// For programs that judge code: a panic in it is a finding, which the report tells.
+/// For programs that judge code: a panic in it is a finding, which the report shows.
 pub fn silence() {
     set_hook(Box::new(|info| {
         let place = info.location().map(|at| format!("{}:{}", short(at.file()), at.line()));
@@ -18,7 +18,7 @@ pub fn silence() {
     }));
 }
 
-/// The path of a file of another crate, from that crate's name on. Where cargo keeps it tells a learner nothing.
+/// The path of a file of another crate, from that crate's name on. Where cargo keeps it means nothing to a learner.
 fn short(file: &str) -> &str {
     let within = file.split_once("/registry/src/").and_then(|(_, file)| file.split_once('/'));
     within.map_or(file, |(_, file)| file)

@@ -203,7 +203,7 @@ mod tests {
     #[test]
     fn position_ids_are_runs_of_offsets() {
         let values: Vec<f32> = (0..12).map(|i| i as f32).collect();
-        // Padded, then packed. A row ends a run, whatever the next one begins with.
+        // Padded, then packed. A row ends a run, regardless of what the next one begins with.
         let got = runs(&[0, 0, 1, 2, 3, 1], [2, 3], &values).unwrap();
         let ids: Vec<&[usize]> = got.iter().map(|(ids, _)| *ids).collect();
         assert_eq!(ids, [&[0][..], &[0, 1], &[2, 3], &[1]]);

@@ -1,5 +1,5 @@
-//! The attributes `#[law]` and `#[bug]`: what is said about a check or about a wrong step stands above its code, and becomes an entry of the
-//! component's list.
+//! The attributes `#[law]` and `#[bug]`: what is said about a check or about a wrong step is written above its code,
+//! and becomes an entry of the component's list.
 
 use proc_macro::TokenStream;
 use proc_macro2::TokenStream as Tokens;
@@ -98,7 +98,7 @@ fn bug_of(arguments: TokenStream, item: TokenStream) -> Result<Tokens> {
         return Err(Error::new(wrong.span(), "a bug says above it what the code does wrong"));
     };
     let story = story.join(" ");
-    // Nobody's documentation has it.
+    // No documentation has it.
     wrong.attrs.retain(|attribute| !attribute.path().is_ident("doc"));
     let (id, name) = (said.id.clone(), &wrong.self_ty);
     let named_by = said.take("named_by")?;
@@ -128,7 +128,7 @@ fn bug_of(arguments: TokenStream, item: TokenStream) -> Result<Tokens> {
     })
 }
 
-/// What stands in the brackets of an attribute: an id, then `name = value`.
+/// The contents of an attribute's brackets: an id, then `name = value`.
 struct Said {
     id: LitStr,
     values: Vec<(Ident, Expr)>,

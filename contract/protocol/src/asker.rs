@@ -1,4 +1,4 @@
-//! Who asks: an implementation of every interface, whose answers come from the other side.
+//! The asking side: an implementation of every interface, whose answers come from the other side.
 
 use crate::frame::{Ends, whole};
 use interfaces::attention::interface::{KeyValueCache, KeysValues};
@@ -11,7 +11,7 @@ use std::io;
 use std::panic::resume_unwind;
 use std::rc::Rc;
 
-/// Whom a question is for. What it asks stands behind it.
+/// The addressee of a question. What it asks follows.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum Whom<'q> {
     /// The implementation of a component's interface.
@@ -23,11 +23,11 @@ pub(crate) enum Whom<'q> {
 /// The head of a frame from the side that asks.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum Head<'q> {
-    /// A question, its number, and the name of the call; the arguments stand behind it.
+    /// A question, its number, and the name of the call; the arguments follow.
     Ask(u64, #[serde(borrow)] Whom<'q>, &'q str),
     /// Something that was made is not needed any more.
     Release(u32),
-    /// There is no other question; the last words stand behind it.
+    /// There is no other question; the last words follow.
     Done,
 }
 
@@ -144,7 +144,7 @@ impl Made {
 
 impl Drop for Made {
     fn drop(&mut self) {
-        // It may be dropped while a panic goes by, or after the end: nobody minds then.
+        // It may be dropped while a panic goes by, or after the end, when it does not matter.
         if let Ok(mut line) = self.talk.0.try_borrow_mut()
             && line.lost.is_none()
         {

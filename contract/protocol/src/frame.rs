@@ -68,7 +68,7 @@ impl Ends {
     }
 }
 
-/// The value that the bytes are, and nothing behind it.
+/// The value that the bytes are, and nothing after it.
 ///
 /// # Errors
 /// Bytes that are none, or that go on.

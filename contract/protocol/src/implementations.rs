@@ -91,7 +91,7 @@ macro_rules! calls {
     ($($slug:ident: $interface:ident {
         $($call:ident($($kind:ident $arg:ident: $ty:ty),*) -> $out:ty;)+
     })+) => {
-        /// The implementations of this side, by component. Who is not there answers nothing.
+        /// The implementations of this side, by component. One that is not there answers nothing.
         #[derive(Clone, Copy, Default)]
         pub struct Implementations<'p> {
             $(
@@ -101,7 +101,7 @@ macro_rules! calls {
         }
 
         impl<'p> Implementations<'p> {
-            /// One that stands for every component.
+            /// One implementation for every component.
             pub fn all<P: $($interface +)+>(implementation: &'p P) -> Self {
                 Self { $($slug: Some(implementation),)+ }
             }

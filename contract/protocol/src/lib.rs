@@ -1,4 +1,4 @@
-//! The interfaces over a pipe: an implementation that lives in another process answers as if it stood here.
+//! The interfaces over a pipe: an implementation that lives in another process answers as if it were here.
 //!
 //! One side asks and the other answers, one question at a time. A frame is a length of four bytes, little-endian, and so many
 //! bytes of [postcard](https://postcard.jamesmunns.com). Floats travel as their bits, so an answer is the same here
@@ -7,9 +7,9 @@
 //! - [`Asker`] is an implementation of every interface. What it is asked, it asks the other side.
 //! - [`serve`] answers what comes with the implementations of this side.
 //!
-//! Who asks trusts nothing that comes back: an answer that is too long, that is to another question, that is not of its type
-//! or that has something behind it ends the conversation, and so does the end of the pipe. From then on every question is
-//! refused as one that did not reach the implementation, and [`Asker::lost`] says why.
+//! The asking side trusts nothing that comes back: an answer that is too long, that is to another question, that is not
+//! of its type or that has something after it ends the conversation, and so does the end of the pipe. From then on
+//! every question is refused as one that did not reach the implementation, and [`Asker::lost`] says why.
 
 mod asker;
 mod frame;

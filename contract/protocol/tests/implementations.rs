@@ -1,5 +1,5 @@
-//! An implementation on the other side of a pipe is judged as if it stood here; and who answers something else than was asked is heard
-//! no longer.
+//! An implementation on the other side of a pipe is judged as if it were here; and one that answers something other
+//! than what was asked is not listened to any longer.
 
 use contract::component::Component;
 use contract::grade::{Grade, by_invariants};
@@ -185,7 +185,7 @@ fn bits_and_words_arrive() {
         let _ = LayerNorm::backward(&asker, &case, &[]);
     }));
     assert_eq!(silent.unwrap_err().downcast_ref::<String>().unwrap(), "these words");
-    // Nobody stands for the others.
+    // There is none for the others.
     assert!(!GroupRmsNorm::initial_gamma(&asker, 1, (0.0, 1.0), 1).unwrap_err().is_answer());
     asker.done(&"the last words").unwrap();
     let Served::Done(last) = other.join().unwrap().unwrap() else { panic!("not done") };

@@ -9,7 +9,7 @@ use crate::violation::Step;
 
 type Positions = dyn AbsolutePositions;
 
-/// What stands among the values of the last token, and in `dy`.
+/// What is put among the values of the last token, and in `dy`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Among {
     Nothing,
@@ -28,7 +28,7 @@ struct Plan {
     h: usize,
     base: f64,
     offset: usize,
-    /// Rows of a learned table behind the text's last.
+    /// Rows of a learned table after the text's last.
     more: usize,
     among: Among,
     manner: Manner,
@@ -84,7 +84,7 @@ fn plans(run: &Run) -> Vec<(Category, Plan)> {
     for n in [100, 129, 1000].into_iter().filter(|_| run.every_size) {
         add(Category::Extent, Plan { offset: n, tokens: [1, 2], ..full });
     }
-    // Behind position 256, where bf16 no longer tells neighbours apart.
+    // Past position 256, where bf16 can no longer separate neighbours.
     let far = Plan { offset: 301, ..full };
     for among in [Among::Zeros, Among::Nan, Among::Outlier] {
         add(Category::Special, Plan { among, ..far });

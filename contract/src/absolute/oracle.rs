@@ -50,12 +50,12 @@ pub trait PositionLoops: AsPositionLoops {
         position as f64 * w
     }
 
-    /// What stands in a row for one angle.
+    /// The entries of a row for one angle.
     fn pair(&self, angle: f64) -> [f64; 2] {
         [angle.sin(), angle.cos()]
     }
 
-    /// Where the pair of plane `i` stands in a row of `h`.
+    /// Where the pair of plane `i` is in a row of `h`.
     fn places(&self, i: usize, _h: usize) -> [usize; 2] {
         [2 * i, 2 * i + 1]
     }
@@ -312,7 +312,7 @@ impl AbsolutePositions for Loops<dyn PositionLoops> {
         dy: &[f32],
     ) -> Reply<LearnedGrads> {
         check_length("dy", &case.shape, dy.len())?;
-        // The gradient has no place for other rows, whatever the forward pass makes of them.
+        // The gradient has no place for other rows, no matter what the forward pass makes of them.
         check_rows(case, case.shape[1])?;
         let dx = dy.iter().map(|&dy| self.0.dx(f64::from(dy)) as f32).collect();
         Ok(LearnedGrads { dx, dtable: round(self.0.dtable(case, dy)) })

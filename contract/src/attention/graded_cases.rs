@@ -72,7 +72,7 @@ impl Plan {
             }
             x
         };
-        // The longer a head is, the larger are its scores; they shall not all be decided.
+        // The longer a head is, the larger are its scores; not all of them should be decided.
         let q_scale = scale * (4.0 / hd as f32).min(1.0).sqrt();
         let mut q = drawn(sizes.of_queries(), q_scale);
         let (k, v) = (drawn(sizes.of_keys(), 1.0), drawn(sizes.of_keys(), 1.0));

@@ -108,7 +108,7 @@ pub trait AttentionLoops: AsAttentionLoops {
 
     /// One element of `y`: the weighted sum of one column of the values that are seen.
     fn found(&self, weights: &[f64], values: &[f64]) -> f64 {
-        // A position without weight is not read: what stands there may be anything.
+        // A position without weight is not read: its value may be anything.
         let read = weights.iter().zip(values).filter(|(weight, _)| **weight != 0.0);
         read.map(|(weight, value)| weight * value).sum()
     }
@@ -285,7 +285,7 @@ fn check_piece(kept: Option<&KeysValues>, piece: &KeysValues) -> Reply<()> {
     }
 }
 
-/// Keys and values of one piece behind those of another, in each batch row.
+/// Keys and values of one piece after those of another, in each batch row.
 pub fn joined(first: &KeysValues, second: &KeysValues) -> KeysValues {
     let ([b, p, nkv, hd], [_, s, ..]) = (first.shape, second.shape);
     let rows = |first: &[f32], second: &[f32]| -> Vec<f32> {

@@ -60,7 +60,7 @@ fn heads(attention: &Attention) -> Option<String> {
     })
 }
 
-/// The positions that each query saw, where all scores are equal: `y` is a mean of powers of two, which tells them.
+/// The positions that each query saw, where all scores are equal: `y` is a mean of powers of two, which shows them.
 fn seen(attention: &Attention) -> Option<String> {
     let sizes = sizes(3, 5, 1, 1, 1);
     let v: Vec<f32> = (0..5).map(|j| 2f32.powi(j)).collect();

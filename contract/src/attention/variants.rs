@@ -310,7 +310,7 @@ fn refuse(kept: Option<[usize; 4]>, capacity: usize, piece: [usize; 4]) -> Reply
     fits.then_some(()).ok_or_else(|| Refusal::new("the piece does not fit"))
 }
 
-/// A cache with all its memory. Position `n` stands at place `first + n`, around the end.
+/// A cache with all its memory. Position `n` is at place `first + n`, around the end.
 struct Preallocated {
     capacity: usize,
     first: usize,

@@ -82,7 +82,7 @@ fn buckets() -> Vec<BucketCase> {
             }
         }
     }
-    // What is a whole number but for its last digits, and what is only near one.
+    // What is a whole number except for its last digits, and what is only near one.
     for relative in [-8, -16, -64] {
         let (num_buckets, max_distance) = (9, 128);
         cases.push(BucketCase { relative, bidirectional: false, num_buckets, max_distance });

@@ -40,7 +40,7 @@ fn slopes(run: &Run, graded: &mut Vec<GradedCase<Biases>>) {
     }
 }
 
-/// What stands among the values.
+/// What is put among the values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Among {
     Nothing,

@@ -59,7 +59,7 @@ pub trait BiasLoops: AsBiasLoops {
         (1..=num_heads).map(|nth| self.slope(nth, num_heads)).collect()
     }
 
-    /// Where query `i` of the last `s` of `t` positions stands.
+    /// The position of query `i` of the last `s` of `t` positions.
     fn alibi_position(&self, i: usize, s: usize, t: usize) -> usize {
         t - s + i
     }
@@ -96,7 +96,7 @@ pub trait BiasLoops: AsBiasLoops {
         if case.bidirectional { case.num_buckets / 2 } else { case.num_buckets }
     }
 
-    /// Whether a key has the buckets of later keys, behind those of earlier ones.
+    /// Whether a key has the buckets of later keys, after those of earlier ones.
     fn is_later(&self, case: &BucketCase) -> bool {
         case.bidirectional && case.relative > 0
     }
@@ -107,7 +107,7 @@ pub trait BiasLoops: AsBiasLoops {
         relative.unsigned_abs() as usize
     }
 
-    /// How many distances have a bucket of their own.
+    /// How many distances have their own bucket.
     fn exact(&self, count: usize) -> usize {
         count / 2
     }
@@ -118,7 +118,7 @@ pub trait BiasLoops: AsBiasLoops {
         of / largest * (count - exact) as f64
     }
 
-    /// The whole number. What is one but for roundings in `f64` is one.
+    /// The whole number. What is one up to roundings in `f64` is one.
     fn whole(&self, nth: f64) -> f64 {
         if (nth - nth.round()).abs() < 1e-9 { nth.round() } else { nth.floor() }
     }
@@ -145,12 +145,12 @@ pub trait BiasLoops: AsBiasLoops {
         first + self.bucket_of_distance(self.bucket_distance(case), count, case.max_distance)
     }
 
-    /// Where query `i` of the last `s` of `t` positions stands.
+    /// The position of query `i` of the last `s` of `t` positions.
     fn t5_position(&self, i: usize, s: usize, t: usize) -> usize {
         t - s + i
     }
 
-    /// Where the number of a bucket and a head stands in a table of `num_buckets` rows.
+    /// Where the number of a bucket and a head is in a table of `num_buckets` rows.
     fn t5_place(&self, bucket: usize, head: usize, [_, num_heads]: [usize; 2]) -> usize {
         bucket * num_heads + head
     }
@@ -206,7 +206,7 @@ pub trait BiasLoops: AsBiasLoops {
 
     // Transformer-XL.
 
-    /// Where query `i` of the last `s` of `t` positions stands.
+    /// The position of query `i` of the last `s` of `t` positions.
     fn xl_position(&self, i: usize, s: usize, t: usize) -> usize {
         t - s + i
     }
@@ -227,7 +227,7 @@ pub trait BiasLoops: AsBiasLoops {
         (q + v) * r
     }
 
-    /// From scores by distance to the score of query `i`, which stands at `m`, and key `n`.
+    /// From scores by distance to the score of query `i`, which is at `m`, and key `n`.
     fn by_key(&self, rows: &ByDistance, i: usize, m: usize, n: usize) -> f64 {
         let row = &rows[i];
         row[row.len() - 1 - (m - n)]

@@ -14,7 +14,7 @@ pub static REPAIRS: &[Repair<Biases>] = &[
     Repair { call: "kerple", explain: factor },
 ];
 
-/// What stands in the place of 8, if the slopes of powers of two are right otherwise.
+/// What takes the place of 8, if the slopes of powers of two are right otherwise.
 fn exponents(biases: &Biases) -> Option<String> {
     let last = |nh: usize| Some(-biases.slopes(nh).ok()?.last()?.log2());
     let all = [1, 2, 4, 8].map(last);
@@ -46,7 +46,7 @@ fn longest(biases: &Biases) -> Option<String> {
     Some(format!("the longest distance is 128, but {found} was used"))
 }
 
-/// What stands in the place of `r1`, if the bias is that many times as large.
+/// What takes the place of `r1`, if the bias is that many times as large.
 fn factor(biases: &Biases) -> Option<String> {
     let mut factors = Vec::new();
     for kernel in [Kernel::Logarithmic, Kernel::Power] {

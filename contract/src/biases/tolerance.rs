@@ -22,7 +22,7 @@ pub const KERPLE_WHY: &str =
 pub const SUM_WHY: &str =
     "one rounding of 2⁻²⁴ for each term, in any order, and what each term is off";
 
-/// How far a slope may be off. `base^t` with a base that was rounded is off by `t` roundings; `pow` has 3 of its own at most, and
+/// How far a slope may be off. `base^t` with a base that was rounded is off by `t` roundings; `pow` adds 3 at most, and
 /// the result is rounded once more.
 pub fn slope(nth: usize, num_heads: usize, slope: f64) -> f64 {
     let power = 1 << num_heads.ilog2();
@@ -127,8 +127,8 @@ pub fn transformer_xl(case: &XlCase, scores: &[f64]) -> Vec<f64> {
 
 /// What `ln(1 + r2 j)` or `j^r2` may be off. The bound 0.01 may be rounded to `f32` too.
 ///
-/// `r2 j` and `1 + r2 j` are off by 3 roundings relatively, so the logarithm by 3 absolutely, and 2 of its own. A power may be
-/// `exp(r2 ln j)`: its argument is off by 4 roundings, and it has 3 of its own.
+/// `r2 j` and `1 + r2 j` are off by 3 roundings relatively, so the logarithm by 3 absolutely, and its own 2. A power
+/// may be `exp(r2 ln j)`: its argument is off by 4 roundings, and it adds 3.
 fn fallen(kernel: Kernel, r2: f64, j: f64) -> f64 {
     let value = Oracle.fallen(kernel, r2, j);
     match kernel {

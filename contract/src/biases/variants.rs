@@ -166,7 +166,7 @@ fn by_edges(distance: usize, count: usize, max_distance: usize) -> usize {
     let (exact, more) = (count / 2, count - count / 2);
     let first = |k: usize| {
         let edge = exact as f64 * (max_distance as f64 / exact as f64).powf(k as f64 / more as f64);
-        // What is a whole number but for its last digits is one.
+        // What is a whole number except for its last digits is one.
         (edge - 1e-9 * edge).ceil() as usize
     };
     let passed = (1..more).filter(|&k| first(k) <= distance).count();
@@ -227,7 +227,7 @@ impl InF32 {
     }
 }
 
-/// The softmax of the scores up to `m`; zeros behind it.
+/// The softmax of the scores up to `m`; zeros after it.
 fn softmax(scores: &[f32], m: usize) -> Vec<f32> {
     let seen = &scores[..=m];
     let largest = seen.iter().copied().fold(f32::NEG_INFINITY, f32::max);

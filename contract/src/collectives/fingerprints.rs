@@ -26,7 +26,7 @@ pub fn fingerprints(collectives: &dyn Collectives) -> Vec<Fingerprint> {
     fingerprints
 }
 
-/// A world as numbers: how each rank ended, and what it handed over. A rank's values stand last.
+/// A world as numbers: how each rank ended, and what it handed over. A rank's values come last.
 pub(super) fn told<T>(world: &World<T>, values: impl Fn(&T) -> Vec<f32>) -> Vec<f64> {
     let mut told = Vec::new();
     for end in &world.ranks {

@@ -8,7 +8,7 @@ use crate::run::Run;
 
 type Ranks = dyn Collectives;
 
-/// What stands among the logits.
+/// What is put among the logits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Among {
     Nothing,
@@ -205,7 +205,7 @@ pub fn graded_cases(run: &Run) -> Vec<GradedCase<Ranks>> {
         graded.push(GradedCase::new("tree_sum", category, move |collectives| {
             let [w, m, len] = sizes;
             let draw = Draw::new(&run, (w * 10_000 + m * 100 + len) as u64);
-            // The right sum but for its last bits: what it asks for is an order.
+            // The right sum except for its last bits: what it asks for is an order.
             matches_tree(collectives, &blocks(sizes, draw)).map_err(|violation| {
                 if violation.is_nearly_right() { violation.at(Category::Order) } else { violation }
             })

@@ -95,7 +95,7 @@ fn side_by_side(case: &EntropyCase, ranks: &[Entropy]) -> Vec<f32> {
         .collect()
 }
 
-/// The loss of every rank must be `expected`, as far as this case is told exactly.
+/// The loss of every rank must be `expected`, as far as this case is known exactly.
 fn are_losses(case: &EntropyCase, ranks: &[Entropy], expected: f64, why: &str) -> Step {
     let off = loss_off(&whole(case), &passes(case));
     let expected = vec![expected; ranks.len()];
@@ -220,7 +220,7 @@ fn mean_over_tokens(collectives: &Ranks, _: &Run) -> Verdict {
 
 // --- owners -----------------------------------------------------------------------------------
 
-/// A token for each of these targets, over twelve ids whose logits are all told by `logit`.
+/// A token for each of these targets, over twelve ids whose logits are all given by `logit`.
 fn asked_of_each(
     collectives: &Ranks,
     world_size: usize,
@@ -240,7 +240,7 @@ fn asked_of_each(
     stays = "Every id is asked for, so that both edges of every rank are among them.")]
 fn one_owner(collectives: &Ranks, _: &Run) -> Verdict {
     for world_size in WORLDS {
-        // Ids have logits that are as far apart as their squares, so that none can stand for two others.
+        // Ids have logits that are as far apart as their squares, so that none can replace two others.
         asked_of_each(collectives, world_size, (0..12).collect(), |id| (id * id) as f32 * 0.0625)?;
     }
     Ok(None)
@@ -346,8 +346,8 @@ pub(super) fn refused_alike(collectives: &Ranks, case: &EntropyCase) -> Step {
     judge().map_err(|violation| violation.on(case))
 }
 
-/// Loses a rank before its first call, then after one, and so on until its program has no more: all others must end with
-/// what their call told them.
+/// Loses a rank before its first call, then after one, and so on until its program has no more: all others must end
+/// with the error that their call returned.
 fn others_are_told<T>(
     call: &str,
     world_size: usize,
@@ -357,7 +357,7 @@ fn others_are_told<T>(
         for after in 0..MOST_CALLS {
             let (case, world) = case(Lost { rank, after })?;
             let Some(trouble) = world.trouble else {
-                // Behind the last call nobody misses it. Before the first one, all wait for it.
+                // After the last call no one misses it. Before the first one, all wait for it.
                 let missed = || format!("no rank misses rank {rank}, which never called");
                 holds(call, after > 0, missed).map_err(|violation| violation.on(&case))?;
                 break;

@@ -31,8 +31,8 @@ pub const AXES: Axes = Axes {
     quantities: &[("target", &[3, 6, 16, 32, 63])],
 };
 
-/// The answer of one of two implementations, or of both, as the mixer chooses. An implementation that is not needed is not asked: each
-/// world has threads of its own. `take` and `put` turn a rank's result into values and back.
+/// The answer of one of two implementations, or of both, as the mixer chooses. An implementation that is not needed is
+/// not asked: each world has its own threads. `take` and `put` turn a rank's result into values and back.
 fn mixed<T>(
     turn: Turn,
     sizes: [usize; 2],

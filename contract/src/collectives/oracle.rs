@@ -103,7 +103,7 @@ impl<L: CollectiveLoops> AsCollectiveLoops for L {
 
 /// The steps of a rank. A bug writes one of them wrong. Ranks are threads, so the steps are shared.
 pub trait CollectiveLoops: AsCollectiveLoops + Sync {
-    /// Refuses targets that are no token. Every rank knows `v`, so all refuse alike, before any call.
+    /// Refuses targets that are no token. Every rank knows `v`, so all refuse in the same way, before any call.
     fn check(&self, shard: &Shard) -> Result<(), RankError> {
         check_targets(shard)
     }
@@ -143,7 +143,7 @@ pub trait CollectiveLoops: AsCollectiveLoops + Sync {
         column.map_or(0.0, |column| shard.row(place)[column])
     }
 
-    /// The targets' logits, from whoever has them.
+    /// The targets' logits, from the ranks that have them.
     fn share_targets(&self, shard: &Shard, targets: &mut [f32]) -> Result<(), Trouble> {
         shard.comm.all_reduce_sum(targets)
     }

@@ -45,7 +45,7 @@ fn draws(run: &Run) -> Vec<(Category, [usize; 2], NormalInit)> {
             draws.push((Category::Seed, shape, NormalInit { mean, std, seed }));
         }
     }
-    // Its second uniform is 5·10⁻⁸ below 1, which f32 can't tell from 6·10⁻⁸: its logarithm is another one.
+    // Its second uniform is 5·10⁻⁸ below 1, which f32 can't distinguish from 6·10⁻⁸: its logarithm is another one.
     draws.push((Category::Precision, [2, 1], NormalInit { seed: 8_269_738, ..standard }));
     // A generator makes 624 words at once, and 2^16 is where 16 bits end.
     let mut counts = sizes(run);

@@ -52,7 +52,7 @@ fn inputs() -> impl Strategy<Value = Input> {
     })
 }
 
-/// A table whose values tell their place: `±(id + 1).(j + 1)`, so that row 3 is 4.1, -4.2, 4.3.
+/// A table whose values show their place: `±(id + 1).(j + 1)`, so that row 3 is 4.1, -4.2, 4.3.
 pub(crate) fn telling_table(vocab_size: usize, embedding_dim: usize) -> Vec<f32> {
     let value = |i: usize| {
         let (id, j) = (i / embedding_dim, i % embedding_dim);

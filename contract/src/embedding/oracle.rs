@@ -141,7 +141,7 @@ impl VocabEmbedding for Loops<dyn LookupLoops> {
 
     fn backward_in(&self, _: Manner, case: &LookupCase, dy: &[f32]) -> Reply<Vec<f32>> {
         self.accept(case)?;
-        // The gradient has no place for other ids, whatever the forward pass makes of them.
+        // The gradient has no place for other ids, no matter what the forward pass makes of them.
         check_ids(&case.ids, case.shape, case.vocab_size)?;
         let [b, s] = case.shape;
         check_length("dy", &[b, s, case.embedding_dim], dy.len())?;

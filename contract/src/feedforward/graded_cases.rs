@@ -15,7 +15,7 @@ use crate::violation::Step;
 type Network = dyn SwiGlu;
 type Judge = fn(&Network, &Asked) -> Step;
 
-/// What stands among the values of the last token.
+/// What is put among the values of the last token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Among {
     Nothing,
@@ -94,7 +94,7 @@ fn plans(run: &Run) -> Vec<(Category, Plan)> {
         add(Category::Extent, Plan { sizes, among: Among::Zeros, ..full });
     }
     for n in sizes(run) {
-        // Of any number of tokens: what one has shall not reach the others.
+        // Of any number of tokens: what one has must not reach the others.
         add(Category::Extent, Plan { tokens: [1, n], among: Among::Outlier, ..full });
         add(Category::Extent, Plan { tokens: [n, 1], among: Among::Nan, ..full });
     }
@@ -200,7 +200,7 @@ fn size_cases(run: &Run) -> Vec<SizeCase> {
             add(h, 1024, Some(multiplier));
         }
     }
-    // What is cut is the product in f64, whatever it should be on paper: 0.29 · 200 is 57.99999999999999.
+    // What is cut is the product in f64, not what it should be on paper: 0.29 · 200 is 57.99999999999999.
     for (h, multiplier) in [(75, 0.29), (75, 0.53), (150, 1.05), (300, 1.13), (75, 1.15)] {
         add(h, 1, Some(multiplier));
         add(h, 2, Some(multiplier));

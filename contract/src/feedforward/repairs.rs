@@ -11,7 +11,7 @@ type Network = dyn SwiGlu;
 pub static REPAIRS: &[Repair<Network>] =
     &[Repair { call: "forward", explain: silu }, Repair { call: "size", explain: size }];
 
-/// What stands in silu's place, if all else is right: `y` is proportional to what comes up.
+/// What takes silu's place, if all else is right: `y` is proportional to what comes up.
 fn silu(swiglu: &Network) -> Option<String> {
     let y = |a: f32, b: f32| {
         let (gate, up, down, x) = (vec![a], vec![b], vec![1.0], vec![1.0]);

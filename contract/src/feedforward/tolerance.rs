@@ -42,8 +42,8 @@ fn sum(terms: &mut dyn ExactSizeIterator<Item = (f64, Near)>) -> f64 {
     terms.map(|(weight, (value, off))| weight.abs() * (off + n * U * (value.abs() + off))).sum()
 }
 
-/// `silu(a)`. Its slope is below 1.1. The sigmoid is off by 2 roundings of 1 (as `(1 + tanh(a/2)) / 2` is) and by 4
-/// of its own: exp has 2, a sum and a quotient have 1 each. The product with `a` has one more.
+/// `silu(a)`. Its slope is below 1.1. The sigmoid is off by 2 roundings of 1 (as `(1 + tanh(a/2)) / 2` is) and by
+/// its own 4: exp has 2, a sum and a quotient have 1 each. The product with `a` has one more.
 fn silu((a, off): Near) -> Near {
     let open = 1.0 / (1.0 + (-a).exp());
     let value = a * open;

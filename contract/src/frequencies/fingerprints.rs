@@ -69,7 +69,7 @@ fn frequencies() -> Vec<FrequenciesCase> {
             cases.push(case(rule, 8, 8, 1000.0, offset, seq_len));
         }
     }
-    // The last one has a ramp that goes on behind the last plane.
+    // The last one has a ramp that goes on past the last plane.
     for (d, base, max_seq_len, factor) in
         [(32, 500.0, 1000, 4.0), (64, 10_000.0, 4096, 16.0), (8, 10_000.0, 100_000, 2.0)]
     {

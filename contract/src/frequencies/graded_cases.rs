@@ -113,7 +113,7 @@ fn settings(run: &Run) -> Vec<(Category, Setting)> {
     for base in [100.0, 500_000.0, 1e6] {
         add(Category::Frequencies, Setting { base, ..PLAIN });
     }
-    // So long a text for so small a base that YaRN's ramp would end past the planes.
+    // A text so long for a base so small that YaRN's ramp would end past the planes.
     for truncate in [true, false] {
         add(Category::Frequencies, Setting { base: 10.0, truncate, ..PLAIN });
     }
@@ -162,7 +162,7 @@ fn settings(run: &Run) -> Vec<(Category, Setting)> {
 
 // --- the rotation ---------------------------------------------------------------------------
 
-/// What stands among the values of the last head.
+/// What is put among the values of the last head.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Among {
     Nothing,

@@ -91,7 +91,7 @@ pub trait StretchedRopeLoops: AsStretchedRopeLoops {
         [first.max(0.0), last.min(d - 1.0)]
     }
 
-    /// The share of plane `i` that stays: 1 before the ramp, 0 behind it.
+    /// The share of plane `i` that stays: 1 before the ramp, 0 after it.
     fn yarn_kept(&self, i: f64, [first, last]: [f64; 2], _turns: f64) -> f64 {
         1.0 - ((i - first) / (last - first)).clamp(0.0, 1.0)
     }

@@ -29,7 +29,7 @@ fn of_power(theta: f64) -> f64 {
 }
 
 /// How far an end of YaRN's ramp may be off. The quotient whose logarithm is taken has two roundings, and so the
-/// logarithm is off by two of 1 and one of its own; it is then multiplied and divided three times.
+/// logarithm is off by two of 1 and by its own; it is then multiplied and divided three times.
 fn of_end(turns: f64, d: f64, base: f64, ms: f64) -> f64 {
     let planes = d / (2.0 * base.ln());
     let log = (ms / (turns * std::f64::consts::TAU)).ln().abs();

@@ -1,9 +1,9 @@
 //! Graded cases: questions from the plainest on. Each adds ONE thing to the plain question: an eps that is felt, a
-//! gamma that is not 1, a view, a second call, a larger size. So the first that an implementation answers wrong says
-//! what its mistake is about: all that came before is right without that thing.
+//! gamma that is not 1, a view, a second call, a larger size. The first that an implementation answers wrong therefore
+//! says what its mistake is about: all that came before is right without that thing.
 //!
-//! They are also the net of a component. Their sizes are chosen by design and not by chance: whatever is
-//! wrong from the n-th row on, or at one size alone, is asked in every run, up to the bounds of [`SIZES`].
+//! They are also the net of a component. Their sizes are chosen by design and not by chance: anything that is wrong
+//! from the n-th row on, or at one size alone, is asked in every run, up to the bounds of [`SIZES`].
 
 pub mod judge;
 pub mod rows;
@@ -41,13 +41,14 @@ impl<P: ?Sized> GradedCase<P> {
     }
 
     /// The typical question, judged as if it had been asked of other positions: one further on, one back, those from 0
-    /// on. Whoever is right there and wrong in the typical question has the formula right and the position wrong.
+    /// on. An implementation that is right there and wrong in the typical question has the formula right and the
+    /// position wrong.
     pub fn elsewhere(call: &'static str, judge: impl Fn(&P) -> Step + 'static) -> Self {
         Self { elsewhere: true, ..Self::new(call, Category::Offset, judge) }
     }
 
-    /// The typical question, which is asked of who is wrong at a plainer one. Whose answer is right has the formula
-    /// right, so that the mistake is about a size.
+    /// The typical question, which is asked of an implementation that is wrong at a plainer one. If its answer is
+    /// right, the formula is right, so that the mistake is about a size.
     pub fn typical(call: &'static str, judge: impl Fn(&P) -> Step + 'static) -> Self {
         Self { typical: true, ..Self::new(call, Category::Extent, judge) }
     }
@@ -143,7 +144,7 @@ pub fn is_short([b, s]: [usize; 2]) -> bool {
 
 impl Combination {
     /// One of these, the same in every run. What is picked by one `salt` is met by most of what is picked by
-    /// another. Whether what is left out matters, the museum's mutants tell.
+    /// another. The museum's mutants show whether what is left out matters.
     pub fn pick<T: Copy>(&self, salt: usize, from: &[T]) -> T {
         let run = Run { seed: 478, ..Run::default() };
         from[Draw::new(&run, (64 * self.place + salt + 1) as u64).below(from.len())]

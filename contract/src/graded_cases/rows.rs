@@ -21,7 +21,7 @@ pub struct Plan {
     pub far: f64,
     /// What the weights are.
     pub weights: Weights,
-    /// What stands among the values.
+    /// What is put among the values.
     pub among: Among,
     /// How it is asked.
     pub manner: Manner,
@@ -40,7 +40,7 @@ pub enum Weights {
     OneZero,
 }
 
-/// What stands in the last group of the last token of x, if nothing else is said.
+/// What is put in the last group of the last token of x, if nothing else is said.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Among {
     /// Values like all others.
@@ -77,7 +77,7 @@ pub fn plans(run: &Run, menu: &[(usize, usize)], far: &[f64]) -> Vec<(Category, 
     let near_far = far.first().copied().unwrap_or(0.0);
     let up_to = |most: usize| menu.iter().copied().filter(move |(h, _)| *h <= most);
     let medium: Vec<_> = up_to(200).collect();
-    // A group of one element is plain to nobody.
+    // A group of one element is plain for no implementation.
     let (single, small): (Vec<_>, Vec<_>) = up_to(9).partition(|(_, group)| *group == 1);
     // Something of everything: what a graded case does not ask about is plain no longer.
     let full =
@@ -139,7 +139,7 @@ pub fn plans(run: &Run, menu: &[(usize, usize)], far: &[f64]) -> Vec<(Category, 
     }
     for &sizes in &medium {
         add(Category::Extent, Plan { sizes, tokens: [3, 7], ..full });
-        // What is the mean of one NaN alone, nobody needs to know.
+        // The mean of one NaN alone need not be known.
         if sizes.1 > 1 {
             add(Category::Extent, Plan { sizes, tokens: [3, 7], among: Among::Nan, ..full });
         }
@@ -149,7 +149,7 @@ pub fn plans(run: &Run, menu: &[(usize, usize)], far: &[f64]) -> Vec<(Category, 
         add(Category::Extent, Plan { sizes, tokens: [1, 2], ..full });
     }
     for n in sizes(run) {
-        // Of any number of tokens: what one has shall not reach the others.
+        // Of any number of tokens: what one has must not reach the others.
         add(Category::Extent, Plan { tokens: [1, n], among: Among::Outlier, ..full });
         add(Category::Extent, Plan { tokens: [n, 1], among: Among::Nan, far: near_far, ..full });
     }
@@ -160,7 +160,7 @@ pub fn plans(run: &Run, menu: &[(usize, usize)], far: &[f64]) -> Vec<(Category, 
         let manner = combination.pick(0, &Manner::ALL);
         let sizes =
             combination.pick(1, if is_short(combination.tokens) { &medium } else { &small });
-        // Rows that are broadcast are equal, and what is the mean of one NaN alone, nobody needs to know.
+        // Rows that are broadcast are equal, and the mean of one NaN alone need not be known.
         let among = match manner {
             Manner::Broadcast => Among::Nothing,
             _ if sizes.1 == 1 => Among::Outlier,
@@ -182,7 +182,7 @@ pub fn typical(sizes: (usize, usize)) -> Plan {
     Plan { tokens: [2, 8], sizes, eps: 0.5, weights: Weights::Drawn, ..PLAIN }
 }
 
-/// With a gamma of 0 a wrong answer is about the weights. No answer is about nothing: the next question tells.
+/// With a gamma of 0 a wrong answer is about the weights. No answer is about nothing: the next question decides.
 pub fn if_answered(judged: Step) -> Step {
     judged.or_else(|violation| match violation.fault {
         Fault::Differs { .. } => Err(violation),

@@ -18,7 +18,7 @@ pub struct Plan {
     pub scale: f32,
     /// Whether there are NaN, infinities and zeros.
     pub special: bool,
-    /// Whether they stand in the table's even rows, and not in the odd ones.
+    /// Whether they are in the table's even rows, and not in the odd ones.
     pub even: bool,
     /// How it is asked.
     pub manner: Manner,
@@ -33,7 +33,7 @@ pub enum Ids {
     Any,
     /// Each another one, and none 0.
     Apart,
-    /// Any from two before the first of these to two behind the end, as far as they exist.
+    /// Any from two before the first of these to two past the end, as far as they exist.
     Near(usize, usize),
 }
 
@@ -94,7 +94,7 @@ pub fn plans(run: &Run, menu: &[(usize, usize)]) -> Vec<(Category, Plan)> {
     }
     add(Category::Extent, Plan { tokens: [9, 17], ..full });
     for tokens in many(run) {
-        // With a scale that is no power of 2, sums round, and their order tells.
+        // With a scale that is no power of 2, sums round, and their order shows.
         add(Category::Extent, Plan { tokens, scale: 0.3, ..full });
     }
     plans

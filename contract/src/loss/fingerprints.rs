@@ -22,7 +22,7 @@ pub fn fingerprints(cross_entropy: &dyn CrossEntropy) -> Vec<Fingerprint> {
         fingerprints.push(Fingerprint::ask("forward", || {
             Ok(vec![f64::from(cross_entropy.forward(&case)?)])
         }));
-        // What the gradient of a bad target is, nobody says: the forward pass refuses it.
+        // The gradient of a bad target is not specified: the forward pass refuses it.
         if case.targets.iter().flatten().all(|&target| target < case.shape[2]) {
             for dloss in [1.0, -0.75] {
                 fingerprints.push(Fingerprint::ask("backward", || {

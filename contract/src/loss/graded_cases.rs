@@ -30,7 +30,7 @@ enum Ignored {
     ButOne,
 }
 
-/// What stands among the logits.
+/// What is put among the logits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Among {
     Nothing,
@@ -142,7 +142,7 @@ fn plans(run: &Run) -> Vec<(Category, Plan)> {
         add(Category::Extent, Plan { tokens: [n, 2], ignored, among: Among::Nan, ..full });
     }
     for tokens in many(run) {
-        // With a scale that is no power of 2, sums round, and their order tells.
+        // With a scale that is no power of 2, sums round, and their order shows.
         add(Category::Extent, Plan { tokens, scale: 0.3, ..full });
     }
     for combination in combinations(run) {
@@ -222,7 +222,7 @@ impl Plan {
     }
 }
 
-/// Texts: every length, every number of them, with ids that tell their place.
+/// Texts: every length, every number of them, with ids that show their place.
 fn texts(run: &Run) -> Vec<(Category, TextCase)> {
     let text = |b: usize, s: usize, first: usize| {
         let id = |i: usize| first.wrapping_add(i * i + i / s);

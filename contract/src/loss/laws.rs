@@ -62,7 +62,7 @@ fn backward(cross_entropy: &Loss, case: &LossCase, dloss: f32) -> Step<Vec<f32>>
     if right { Ok(grads) } else { Err(Violation::new("backward", length).on(case)) }
 }
 
-/// The loss must be `expected`, as far as this case is told exactly.
+/// The loss must be `expected`, as far as this case is known exactly.
 fn is_loss(cross_entropy: &Loss, case: &LossCase, expected: f64, why: &str) -> Step {
     let tolerance = loss_off(case, &Oracle.passes(case, 1.0));
     let got = forward(cross_entropy, case)?;
@@ -132,7 +132,7 @@ pub(super) fn matches_pairs(cross_entropy: &Loss, case: &TextCase) -> Step {
         .map_err(|violation| violation.on(case))
 }
 
-/// Two texts of four tokens that tell their place.
+/// Two texts of four tokens that show their place.
 fn texts() -> TextCase {
     TextCase { shape: [2, 4], ids: vec![10, 11, 12, 13, 20, 21, 22, 23] }
 }

@@ -106,7 +106,7 @@ pub fn fuzz(cross_entropy: &Loss, mut draw: Draw) -> Vec<Fingerprint> {
     let mut targets: Vec<Option<usize>> = (0..b * s).map(|_| target()).collect();
     targets[0] = targets[0].or(Some(0));
     if draw.below(4) == 0 {
-        // Not in a place that is ignored: what its gradient is there, nobody says.
+        // Not in a place that is ignored: its gradient there is not specified.
         let id = draw.below(v);
         let special = [0.0, f32::NAN, f32::NEG_INFINITY][draw.below(3)];
         logits[id] = if targets[0] == Some(id) { 0.0 } else { special };

@@ -95,7 +95,7 @@ pub trait LossLoops: AsLossLoops {
         row.largest - row.logits[target] + row.log_total
     }
 
-    /// The mean of the losses. `case` tells what else there is.
+    /// The mean of the losses. `case` says what else there is.
     fn mean(&self, losses: &[f64], _case: &LossCase) -> f64 {
         losses.iter().sum::<f64>() / losses.len() as f64
     }

@@ -42,7 +42,7 @@ pub static VARIANTS: &[Variant<dyn CrossEntropy>] = &[
 type LogProbability = fn(&[f32], usize) -> f32;
 
 fn largest(logits: &[f32]) -> f32 {
-    // A NaN is told.
+    // A NaN is reported.
     let nan = logits.iter().copied().find(|logit| logit.is_nan());
     nan.unwrap_or_else(|| logits.iter().copied().fold(f32::NEG_INFINITY, f32::max))
 }

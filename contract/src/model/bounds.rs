@@ -25,8 +25,8 @@ pub const WHY: &str =
 /// Other right code is off by other roundings, of the same size.
 const TIMES: f64 = 16.0;
 
-/// The values of `compute`, and for each how far it may be off. The roundings of neighbours are taken together, so
-/// that a value which is right by luck bounds nobody: `neighbours` of them each.
+/// The values of `compute`, and for each how far it may be off. The roundings of neighbours are taken together, so that
+/// a value which is right by luck bounds no one: `neighbours` of them each.
 fn near(neighbours: &[usize], compute: impl Fn(Digits) -> Vec<f64>) -> Vec<Near> {
     let exact = compute(Digits::All);
     let orders = [Order::Left, Order::Right, Order::Halves];

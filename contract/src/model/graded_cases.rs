@@ -68,7 +68,7 @@ pub fn graded_cases(run: &Run) -> Vec<GradedCase<Model>> {
     }
     for (category, plan, pieces) in decode_plans(&run) {
         graded.push(GradedCase::new("decode", category, move |llama| {
-            // Who refuses a piece that fits has kept what it should not have.
+            // An implementation that refuses a piece that fits has kept what it should not have.
             refusing_is(Category::State, matches_decode(llama, &plan.model(&run), &pieces))
         }));
     }
@@ -165,7 +165,7 @@ fn decode_plans(run: &Run) -> Vec<(Category, Plan, Vec<usize>)> {
     let full = Plan { tokens: [2, 5], blocks: 2, ..PLAIN };
     let mut plans = vec![
         (Category::Wiring, PLAIN, vec![1]),
-        // What is kept, where no position counts; then where it stands.
+        // What is kept, where no position counts; then where it is.
         (Category::State, Plan { tokens: [1, 2], even: true, ..PLAIN }, vec![1, 1]),
         (Category::Offset, Plan { tokens: [1, 2], ..PLAIN }, vec![1, 1]),
         (Category::Offset, Plan { tokens: [1, 4], ..PLAIN }, vec![2, 1, 1]),
@@ -226,7 +226,7 @@ fn sample_cases(run: &Run) -> Vec<(Category, SampleCase)> {
         let top_k = Some(top_k);
         add(Category::Choice, &SampleCase { temperature, top_k, top_p, ..plain.clone() });
     }
-    // An id whose logit is minus infinity is forbidden, wherever it stands.
+    // An id whose logit is minus infinity is forbidden, wherever it is.
     const NONE: f32 = f32::NEG_INFINITY;
     for logits in
         [&[NONE, 0.0][..], &[0.0, NONE], &[NONE, NONE, -3.0, NONE, -2.0], &[1.0, NONE, 1.0]]

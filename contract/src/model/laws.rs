@@ -526,7 +526,7 @@ fn often_as_probable(llama: &Model, _: &Run) -> Verdict {
         (vec![0.5, 2.0, -1.0, 1.25, -0.5], 1.0),
         (vec![0.0, 0.0, 0.0], 1.0),
         (vec![1000.0, 999.0, 998.0], 2.0),
-        (vec![0.0, 0.0, -1.0], 1e-9), // not 0: two tokens are alike
+        (vec![0.0, 0.0, -1.0], 1e-9), // not 0: two tokens are the same
     ] {
         let mut drawn = vec![0; logits.len()];
         for i in 0..UNITS {
@@ -584,7 +584,7 @@ fn cuts_keep_enough(llama: &Model, _: &Run) -> Verdict {
     for (top_p, expected) in [(0.25, &[0][..]), (0.5, &[0, 1]), (0.75, &[0, 1, 2])] {
         keeps(SampleCase { top_p, ..plain(&[1.0; 4]) }, expected)?;
     }
-    // The cut is made after the temperature: at 4 the four are nearly alike.
+    // The cut is made after the temperature: at 4 the four are nearly equal.
     keeps(SampleCase { top_p: 0.6, temperature: 4.0, ..plain(&logits) }, &[0, 1, 3])?;
     Ok(None)
 }
@@ -665,8 +665,8 @@ fn loss_of_equal_logits(llama: &Model, run: &Run) -> Verdict {
     Ok(None)
 }
 
-/// A model that is sure which token follows which. The table's rows are axes, so that a token is known by its place; the
-/// output names the token behind it.
+/// A model that is sure which token follows which. The table's rows are axes, so that a token is known by its place;
+/// the output names the token after it.
 fn sure_of(next: [usize; 4], text: &[usize], run: &Run) -> ModelCase {
     let mut case = Plan { tokens: [1, text.len()], place: 1, ..PLAIN }.model(run);
     let h = case.sizes.h;

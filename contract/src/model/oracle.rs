@@ -18,7 +18,7 @@ pub struct Kept {
     pub values: Rows,
 }
 
-/// Where a call stands in its text.
+/// Where a call is in its text.
 #[derive(Debug, Clone, Copy)]
 pub struct Place {
     /// Tokens before it.
@@ -27,7 +27,7 @@ pub struct Place {
     pub calls: usize,
 }
 
-/// Who is turned.
+/// Which of them are turned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
     /// A query.
@@ -172,7 +172,7 @@ pub trait LlamaLoops: AsLlamaLoops {
         piece(self.as_loops(), case, ids, caches, place)
     }
 
-    /// Which place shall tell which token, in a text.
+    /// Which place is to predict which token, in a text.
     fn targets(&self, ids: &[usize]) -> Vec<(usize, usize)> {
         ids[1..].iter().copied().enumerate().collect()
     }
@@ -192,7 +192,7 @@ pub trait LlamaLoops: AsLlamaLoops {
         self.reaches(case, tensor)
     }
 
-    /// The loss that a step tells, of those before and after it.
+    /// The loss that a step reports, of those before and after it.
     fn told(&self, before: f64, _after: f64) -> f64 {
         before
     }

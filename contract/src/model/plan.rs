@@ -26,7 +26,7 @@ pub struct Plan {
     pub nan: bool,
     /// Of a block: tokens that come in a call before the others.
     pub offset: usize,
-    /// Whether queries are 0, so that a token finds the mean of all that it sees, wherever that stands.
+    /// Whether queries are 0, so that a token finds the mean of all that it sees, wherever that is.
     pub even: bool,
 }
 
@@ -148,7 +148,8 @@ pub fn drawn(draw: &mut Draw, v: usize) -> SampleCase {
     SampleCase { logits, temperature, top_k, top_p, unit }
 }
 
-/// Units and `top_p` on both sides of each edge between two tokens: nearer than `f32` can tell, and further than `f64` is off.
+/// Units and `top_p` on both sides of each edge between two tokens: nearer than `f32` can resolve, and further than
+/// `f64` is off.
 pub fn beside_edges(case: &SampleCase) -> impl Iterator<Item = SampleCase> + use<> {
     const BESIDE: f64 = 2e-9;
     let mut terms: Vec<f64> =

@@ -1,7 +1,7 @@
 //! What is asked: each method of an interface, in each way in which it can be asked.
 //!
 //! The oracle's answers to one method, asked in one way, are made wrong, and nothing else. If no invariant is
-//! broken, nobody asks this.
+//! broken, this is not asked.
 
 use super::mixer::Mixer;
 use super::way::Way;

@@ -103,7 +103,7 @@ pub struct Axes {
     pub quantities: &'static [(&'static str, &'static [u32])],
 }
 
-/// From these on, a size may begin to go wrong: behind 1, 2, a power of 2 that is a lane, a block.
+/// From these on, a size may begin to go wrong: after 1, 2, a power of 2 that is a lane, a block.
 const EDGES: [usize; 6] = [2, 3, 5, 9, 17, 65];
 
 /// All conditions over these axes.
@@ -185,7 +185,7 @@ impl Mixer {
         Self { choice: Choice::Spoil(call, way), calls: Cell::new(0) }
     }
 
-    /// The same choice, for a module that is built: it has calls of its own.
+    /// The same choice, for a module that is built: it has its own calls.
     pub fn of_module(&self) -> Self {
         Self { choice: self.choice.clone(), calls: Cell::new(0) }
     }

@@ -3,7 +3,7 @@
 //!
 //! The museum's bugs are wrong always, or were chosen by hand. These are not chosen: every bug meets every
 //! condition. A mutant that no invariant refuses shows a place where nothing is asked. Some mutants are wrong
-//! nowhere (a bug of the gradient, under a condition on values): they are told apart by asking them and the
+//! nowhere (a bug of the gradient, under a condition on values): they are distinguished by asking them and the
 //! oracle many random questions, which no invariant knows.
 
 pub mod asked;
@@ -40,7 +40,7 @@ pub struct Mutant {
 pub enum Fate {
     /// An invariant refuses it.
     Caught,
-    /// No invariant does, and none of [`QUESTIONS`] random questions tells it from the oracle.
+    /// No invariant does, and none of [`QUESTIONS`] random questions distinguishes it from the oracle.
     Alike,
     /// No invariant does, and it is wrong.
     Survived,

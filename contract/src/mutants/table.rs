@@ -10,7 +10,7 @@ use std::fmt;
 pub struct Table {
     /// The component.
     pub component: &'static str,
-    /// A class, and how many of its mutants were caught, are alike, survived.
+    /// A class, and how many of its mutants were caught, are equivalent, survived.
     pub classes: BTreeMap<&'static str, [usize; 3]>,
     /// The survivors: bug and condition.
     pub survivors: Vec<(&'static str, String)>,
@@ -30,7 +30,7 @@ pub fn table(entry: &Entry, step: usize, told: Told<'_>) -> Table {
 }
 
 impl Table {
-    /// Caught, alike, survived.
+    /// Caught, equivalent, survived.
     pub fn totals(&self) -> [usize; 3] {
         let add = |sum: [usize; 3], more: &[usize; 3]| [0, 1, 2].map(|i| sum[i] + more[i]);
         self.classes.values().fold([0; 3], add)

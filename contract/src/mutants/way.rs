@@ -128,7 +128,7 @@ pub trait Answer: Sized {
     /// Another one.
     fn spoilt(self) -> Self;
 
-    /// What somebody says who should refuse.
+    /// What an implementation says that should refuse.
     fn any() -> Option<Self> {
         None
     }

@@ -84,7 +84,7 @@ pub struct NormalSteps {
     pub long_pair: fn(f64, f64) -> (f64, f64),
     /// How far apart in a block of 16 the two values of a pair are: 8, or 1 for neighbours.
     pub partner: usize,
-    /// How many of the last values are drawn anew, from one more block, if `n` is no multiple of
+    /// How many of the last values are drawn again, from one more block, if `n` is no multiple of
     /// 16.
     pub tail: fn(usize) -> usize,
     /// The pair of values for a radius and an angle.
@@ -222,7 +222,7 @@ mod tests {
             0.762_445_4,
         ];
         close(&long, &expected, 1.0);
-        // 30 is no multiple of 16: the last 16 are drawn anew, from place 14 on.
+        // 30 is no multiple of 16: the last 16 are drawn again, from place 14 on.
         let tail = randn(30, 0.0, 1.0, 42);
         close(&tail[..14], &expected[..14], 1.0);
         let expected = [

@@ -25,7 +25,7 @@ pub fn fingerprints(parallel: &dyn ParallelVocabEmbedding) -> Vec<Fingerprint> {
         fingerprints.push(Fingerprint::ask("forward", || {
             Ok(found()?.ids_after.iter().map(|&id| id as f64).collect())
         }));
-        // What the gradient of a bad id is, nobody says: the forward pass refuses it.
+        // The gradient of a bad id is not specified: the forward pass refuses it.
         if case.ids.iter().any(|&id| id >= case.vocab_size) {
             continue;
         }

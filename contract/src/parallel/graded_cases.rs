@@ -75,7 +75,8 @@ fn mixed_ranks(run: &Run) -> Vec<(Sizes, usize)> {
     ranks(&PARALLEL).chain(ranks(&PARALLEL[..1])).chain(ranks_of(LARGE[0])).chain(many).collect()
 }
 
-/// The category of a question about a gradient. Who is right on rank 0 alone is wrong about where a shard begins.
+/// The category of a question about a gradient. An implementation that is right on rank 0 alone is wrong about
+/// where a shard begins.
 fn of_gradient(category: Category, rank: usize) -> Category {
     match category {
         Category::Lookup if rank > 0 => Category::Range,

@@ -91,7 +91,7 @@ fn part(whole: &LookupCase, world_size: usize, rank: usize) -> ShardCase {
     }
 }
 
-/// One rank's part of a lookup of these ids in a table whose values tell their place.
+/// One rank's part of a lookup of these ids in a table whose values show their place.
 fn case(
     (v, e, w): (usize, usize, usize),
     rank: usize,

@@ -131,7 +131,7 @@ fn has_stopped(rope: &Rope, d: usize, ratio: f64, positions: &Range<usize>) -> b
     positions.start < 1 << 21 && stands_still(&widen(&got.cos), d, positions.start, row)
 }
 
-/// What wrong tables are about, if their values tell.
+/// What wrong tables are about, if their values show it.
 fn of_tables(rope: &Rope, d: usize, ratio: f64, positions: &Range<usize>) -> Option<Category> {
     let got = catch_unwind(AssertUnwindSafe(|| rope.tables(d, BASE, ratio, positions.clone())));
     let got = got.ok()?.ok()?;
@@ -148,7 +148,7 @@ fn of_tables(rope: &Rope, d: usize, ratio: f64, positions: &Range<usize>) -> Opt
     }) {
         return Some(Category::Offset);
     }
-    // One back of position 0 is a position that no table has. The next rows tell.
+    // One back of position 0 is a position that no table has. The next rows decide.
     let (after, before) = (d.min(got.cos.len()), of(start..end.saturating_sub(1).max(start)));
     if end > start + 1
         && close(&got.cos[after..], &before.cos, |x| x)
@@ -185,7 +185,7 @@ fn rotations(graded: &mut Vec<GradedCase<Rope>>, run: &Run) {
     for d in HEAD_DIM {
         add(Category::Rotation, Turned { shape: [1, 1, 1, d], ..plain });
     }
-    // Heads and batch rows first: they have no positions of their own.
+    // Heads and batch rows first: they have no positions.
     for shape in [[1, 1, 3, 6], [3, 1, 1, 6]] {
         add(Category::Order, Turned { shape, ..plain });
     }
@@ -436,7 +436,7 @@ fn modules(graded: &mut Vec<GradedCase<Rope>>, run: &Run) {
     }
     let short = [(false, 1), (true, 2)].into_iter().filter(|_| run.every_size);
     for (dynamic, max_seq_len) in [(false, 3), (true, 3)].into_iter().chain(short) {
-        // To the end, across it, behind it, further behind it, before it.
+        // To the end, across it, past it, further past it, before it.
         let (settings, es) = (settings(LARGE, max_seq_len, 3, dynamic), 3 * max_seq_len);
         let calls = vec![(0, es), (es - 2, 5), (es + 4, 2), (es + 11, 2), (es / 3, 2)];
         let calls = Calls { settings, manner: plain, rows: [1, 5], scale: 1.0, calls };

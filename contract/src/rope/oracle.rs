@@ -145,7 +145,7 @@ pub trait RopeLoops: AsRopeLoops {
 
     // --- layouts ----------------------------------------------------------------------------
 
-    /// Where element `j` of an interleaved head stands when the head is half-split.
+    /// Where element `j` of an interleaved head is when the head is half-split.
     fn half_split_place(&self, j: usize, d: usize) -> usize {
         j / 2 + j % 2 * (d / 2)
     }
@@ -204,7 +204,7 @@ pub trait RopeLoops: AsRopeLoops {
         ratio_of_call(self.as_loops(), machine, offset, s)
     }
 
-    /// Rows of the cache. Past its end stands its last row; only a bug asks for that.
+    /// Rows of the cache. Past its end its last row is repeated; only a bug asks for that.
     fn cached_rows(&self, machine: &Machine, positions: Range<usize>) -> Tables {
         pick_rows(&machine.state.tables, machine.settings.head_dim, positions)
     }
@@ -287,7 +287,7 @@ pub trait RopeLoops: AsRopeLoops {
 impl RopeLoops for Oracle {}
 
 // --- what goes over many steps ----------------------------------------------------------------
-// Not inlined: there are well over a hundred bugs, and each would get a copy of its own.
+// Not inlined: there are well over a hundred bugs, and each would get its own copy.
 
 #[inline(never)]
 fn frequencies(loops: &dyn RopeLoops, d: usize, base: f64, ratio: f64) -> Vec<f64> {
@@ -470,7 +470,7 @@ fn call_back(
     Ok(loops.rotate_backward(&turn_of_call(loops, machine, case)?, dy))
 }
 
-/// Up to the last token that stands further on than the one before it.
+/// Up to the last token that is further on than the one before it.
 #[inline(never)]
 pub fn length_of_text(ids: &[usize], s: usize, [b, t]: [usize; 2]) -> usize {
     let row = &ids[b * s..][..s];

@@ -13,14 +13,14 @@ use crate::rotations::menu::{LARGE, SECTIONS};
 use crate::run::Run;
 use crate::violation::Step;
 
-/// What stands among the values.
+/// What is put among the values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Among {
     Nothing,
     /// Zeros in the last token.
     Zeros,
     /// One NaN, in the last token; of linear attention, in its query. (Where all pairs are computed, a NaN in a key
-    /// meets weights of 0, and 0 times NaN is NaN: nobody promises more.)
+    /// meets weights of 0, and 0 times NaN is NaN: no more is promised.)
     Nan,
 }
 
@@ -246,7 +246,7 @@ impl Plan {
         Draw::new(run, (b * 1_000_000 + s * 10_000 + n * 100 + hd) as u64)
     }
 
-    /// A list of values, with what stands among them if it is `special`.
+    /// A list of values, with what is put among them if it is `special`.
     fn values(self, draw: &mut Draw, special: bool) -> Vec<f32> {
         let [b, s, n, hd] = self.shape();
         let row = s * n * hd;

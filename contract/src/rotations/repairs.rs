@@ -38,7 +38,7 @@ fn weighed(rotations: &Any, x: f32, query: f32, values: [f32; 2]) -> Option<f64>
     rotations.linear(&case).ok().filter(|y| y.len() == 8).map(|y| f64::from(y[4]))
 }
 
-/// What stands in phi's place, if all else is right: of two keys, of `x` and of 0, the weights show their quotient.
+/// What takes phi's place, if all else is right: of two keys, of `x` and of 0, the weights show their quotient.
 fn phi(rotations: &Any) -> Option<String> {
     let share = |x: f32, query: f32| {
         // They are shares if they add up to 1.
@@ -60,7 +60,7 @@ fn phi(rotations: &Any) -> Option<String> {
     wrong
 }
 
-/// What stands in zeta's place, if queries and keys are scaled by it and its inverse.
+/// What takes zeta's place, if queries and keys are scaled by it and its inverse.
 fn zeta(rotations: &Any) -> Option<String> {
     for plane in [0, 1] {
         let mut x = vec![0.0; 4];

@@ -63,7 +63,7 @@ impl Near {
         sum
     }
 
-    /// What a product of exact sums would be off, without a rounding of its own: for scores that a check computes.
+    /// What a product of exact sums would be off, without its own rounding: for scores that a check computes.
     pub fn product_off(a: &[Self], b: &[Self]) -> f64 {
         let off =
             |(a, b): (&Self, &Self)| a.value.abs() * b.off + b.value.abs() * a.off + a.off * b.off;

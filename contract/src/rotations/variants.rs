@@ -1,4 +1,4 @@
-//! Correct variants of more rotations, in `f32` but for their tables.
+//! Correct variants of more rotations, in `f32` except for their tables.
 
 use crate::component::Variant;
 use crate::rotations::interface::*;

@@ -52,7 +52,8 @@ pub fn judge(
             grade.fail(NO_COMPILER, sentence, broken("", what));
         }
     }
-    // The line that the starter has in the task's place. Where it stands for all of it, any code has begun the task.
+    // The line that the starter has in the task's place. Where it takes the place of all of it, any code has begun the
+    // task.
     let to_do = format!("// to do: task {}", task.name);
     let stands_for_all = lines.contains(&format!("{to_do}, in place of this line"));
     let has_begun = stands_for_all && !code_of(lines).trim().is_empty();

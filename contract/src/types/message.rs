@@ -29,7 +29,7 @@ pub struct Code {
 /// A place in a file.
 #[derive(Debug, Deserialize)]
 pub struct Span {
-    /// As the compiler was told it.
+    /// As it was given to the compiler.
     pub file_name: String,
     /// Counted from 1.
     pub line_start: usize,

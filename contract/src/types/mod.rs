@@ -1,8 +1,8 @@
 //! Tasks about types: what must compile, and what must not.
 //!
 //! The contract lists sizes, and a seed draws more of them. A program is made of them, with a function for each size: those
-//! that fit must compile, and no others may. So a condition that holds for a few sizes only is seen.
-//! It is compiled as a library against the learner's crate, by whoever grades, with code made for it where a const
+//! that fit must compile, and no others may. A condition that holds for a few sizes only is therefore seen. It is
+//! compiled as a library against the learner's crate, by the grading program, with code made for it where a const
 //! assertion is asked for: it runs only then.
 
 mod judge;
@@ -25,7 +25,7 @@ pub struct Rule {
     pub sizes: fn() -> Vec<Vec<usize>>,
     /// Whether they fit.
     pub fits: fn(&[usize]) -> bool,
-    /// What stands behind a function's name: arguments and body, on one line.
+    /// What follows a function's name: arguments and body, on one line.
     pub function: fn(&[usize]) -> String,
     /// How a size is refused.
     pub refused_by: By,
@@ -45,7 +45,7 @@ pub struct Keeps {
 /// How a size is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum By {
-    /// An assertion that runs while the program compiles, with words of its own.
+    /// An assertion that runs while the program compiles, with its own words.
     Assertion,
     /// Types that differ.
     Mismatch,

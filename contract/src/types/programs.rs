@@ -16,7 +16,7 @@ pub struct Said {
 }
 
 /// Compiles the text of a program as a library against the learner's crate `exercises`, with rustc's `--emit` of this name.
-/// The program stands in a file called [`PROGRAM`].
+/// The program is in a file called [`PROGRAM`].
 pub type Compiler<'c> = &'c dyn Fn(&str, &str) -> io::Result<Said>;
 
 /// The name that the file of a program must have: its errors are found by it.
@@ -51,7 +51,7 @@ pub(super) struct Error {
 }
 
 impl Error {
-    /// Whether an error in a constant is in somebody's words, or about a division by a size, which is 0.
+    /// Whether an error in a constant is in words that someone wrote, or about a division by a size, which is 0.
     pub fn names_a_rule(&self, has_zero: bool) -> bool {
         match self.message.strip_prefix("evaluation panicked: ") {
             Some(words) => {

@@ -24,8 +24,8 @@ pub fn pairs() -> Vec<Vec<usize>> {
 /// How many sizes a seed draws of those that fit, and of the others.
 const DRAWN: [usize; 2] = [12, 36];
 
-/// The sizes of a rule, and some that nobody has written down: listed ones made larger, and neighbours of those that fit. So
-/// code for the list alone is seen, and code that asks less of large sizes.
+/// The sizes of a rule, and some that are not written down: listed ones made larger, and neighbours of those that fit.
+/// Code for the list alone is thus seen, and code that asks less of large sizes.
 pub(super) fn sizes_of(rule: &Rule, run: &Run) -> Vec<Vec<usize>> {
     let listed = (rule.sizes)();
     let mut draw = Draw::new(run, 0);

@@ -1,4 +1,4 @@
-//! Whatever packages a command selects, what takes long is built with the same features, and so only once.
+//! For every selection of packages, what takes long is built with the same features, and so only once.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
@@ -37,7 +37,7 @@ struct Selection {
 
 const ALL: &str = "all members";
 
-/// The member that is built for the compiler alone: `cargo tree` would show what it stands on as code.
+/// The member that is built for the compiler alone: `cargo tree` would show what it depends on as code.
 const MACROS: &str = "contract-macros";
 
 impl Selection {

@@ -34,7 +34,7 @@ pub struct Cell {
     /// Its tags, and what an editor notes.
     #[serde(default)]
     pub metadata: Map<String, Value>,
-    /// What stands below it.
+    /// What is below it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outputs: Option<Vec<Map<String, Value>>>,
     /// Its text.
@@ -66,7 +66,7 @@ impl Text {
     }
 }
 
-/// A text that stands in an output.
+/// A text in an output.
 pub fn text(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),

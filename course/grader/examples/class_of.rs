@@ -68,7 +68,7 @@ fn cases(folder: &Path) -> Result<Vec<Case>, Box<dyn Error>> {
     Ok(all)
 }
 
-/// What somebody hands in, by component.
+/// What one student hands in, by component.
 type Files = BTreeMap<&'static str, String>;
 
 fn put(
@@ -159,7 +159,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             }
         };
         *kinds.entry(kind).or_default() += 1;
-        // No two are alike, as no two people are.
+        // No two are the same, as no two people are.
         let texts = all.iter().map(|(slug, text)| (slug, format!("{text}// {nth}\n")));
         if nth % 2 == 0 {
             let files = folder.join(format!("student {nth:03}/exercises/src"));

@@ -1,8 +1,8 @@
-//! The sandbox: what stands between a submission's code and the machine.
+//! The sandbox: what separates a submission's code from the machine.
 //!
-//! The outer line is bubblewrap: namespaces of its own for users, processes, network and the rest, a root of a few paths that
-//! can only be read, and an empty `/tmp` of limited size. The inner line is the program `sandbox-exec`: limits of resources, and with
-//! them Landlock and seccomp. Each line is there alone for the tests that show what it holds.
+//! The outer line is bubblewrap: separate namespaces for users, processes, network and the rest, a root of a few paths
+//! that can only be read, and an empty `/tmp` of limited size. The inner line is the program `sandbox-exec`: limits of
+//! resources, and with them Landlock and seccomp. Each line is there alone for the tests that show what it holds.
 
 use crate::error::{Error, Result};
 use crate::parts::Parts;
@@ -33,7 +33,7 @@ const LIBRARIES: &[&str] = &["/lib", "/lib64", "/usr/lib", "/usr/lib64"];
 /// And what a linker needs.
 const TOOLS: &[&str] = &["/bin", "/lib", "/lib64", "/usr", "/etc/alternatives"];
 
-/// What a program reads numbers from that nobody can guess, and where others go.
+/// What a program reads unguessable numbers from, and where others go.
 const RUN_DEVICES: [&str; 3] = ["/dev/null", "/dev/urandom", "/dev/random"];
 
 /// Bytes of a program's stack.
@@ -60,7 +60,7 @@ impl Cage {
         Ok(Self { kind, limits, sandbox_exec, user: user() })
     }
 
-    /// Whether each program has namespaces of its own.
+    /// Whether each program has its own namespaces.
     pub fn has_namespaces(&self) -> bool {
         self.kind.has_namespaces()
     }
@@ -81,7 +81,7 @@ impl Cage {
             format!("memory={}", memory_mib << 20),
             format!("processes={processes}"),
             format!("file={}", file_mib << 20),
-            // Whatever the shell of the lecturer allows.
+            // Regardless of what the shell of the lecturer allows.
             format!("stack={STACK}"),
             format!("open={OPEN}"),
             "core=0".to_string(),
@@ -104,7 +104,7 @@ impl Cage {
             bwrap.args(&orders).args(["--", PROGRAM]);
             bwrap
         } else {
-            // No `/tmp` to write to: without namespaces it would be everybody's.
+            // No `/tmp` to write to: without namespaces it would be shared by all.
             let mut sandbox_exec = Command::new(&self.sandbox_exec);
             sandbox_exec.args(&orders).arg("--").arg(program).current_dir("/");
             sandbox_exec
@@ -171,7 +171,7 @@ impl Cage {
         command
     }
 
-    /// Processes are counted, and files refused, for somebody else than root.
+    /// Processes are counted, and files refused, for users other than root.
     #[cfg(target_os = "linux")]
     fn as_nobody(&self, command: &mut Command) {
         use std::os::unix::process::CommandExt;
@@ -237,7 +237,8 @@ pub(crate) fn user() -> Option<u32> {
     None
 }
 
-/// Gives a folder to the sandbox's user. Whoever else knows the name of a file in it may reach that file, as a compiler's sandbox does.
+/// Gives a folder to the sandbox's user. Anyone else who knows the name of a file in it may reach that file, as a
+/// compiler's sandbox does.
 pub fn give(folder: &Path) -> std::io::Result<()> {
     #[cfg(unix)]
     {
@@ -250,7 +251,7 @@ pub fn give(folder: &Path) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Lets the sandbox's user read and start a program of this grader's, whatever the umask of the lecturer's shell.
+/// Lets the sandbox's user read and start a program of this grader's, regardless of the umask of the lecturer's shell.
 pub fn share(program: &Path) -> std::io::Result<()> {
     #[cfg(unix)]
     std::fs::set_permissions(program, std::os::unix::fs::PermissionsExt::from_mode(0o755))?;

@@ -1,4 +1,4 @@
-//! Grades that somebody changed: who, when and why stay with them.
+//! Grades that were changed by hand: who, when and why stay with them.
 
 use crate::record::{Change, Outcome, Record};
 use serde::Deserialize;
@@ -75,8 +75,8 @@ impl Changes {
         of_tasks.filter(|(name, task)| !has(name, task)).collect()
     }
 
-    /// Makes those of a submission part of its record. Who could not be graded gets points for the whole only, and they are marked
-    /// as a decision.
+    /// Makes those of a submission part of its record. A submission that could not be graded gets points for the whole
+    /// only, and they are marked as a decision.
     pub fn apply(&self, record: &mut Record) {
         for entry in self.change.iter().filter(|entry| entry.submission == record.submission) {
             let Entry { task, points, who, when, why, .. } = entry.clone();

@@ -1,4 +1,4 @@
-//! A class: all submissions, some at a time, each with a result of its own.
+//! A class: all submissions, some at a time, each with its own result.
 
 use crate::changes::{Changes, Entry};
 use crate::error::{Error, Result};
@@ -200,7 +200,7 @@ fn too_many_points(changes: &Changes, settings: &Settings) -> Result<()> {
         let of = tasks.iter().filter(|task| name.as_ref().is_none_or(|name| task.name == name));
         of.map(|task| settings.points_of(task)).sum()
     };
-    // Of a task that is not graded, another message tells.
+    // Of a task that is not graded, another message reports.
     let too_many = |entry: &&Entry| {
         let most = worth(&entry.task);
         (entry.task.is_none() || most > 0.0) && entry.points > most
@@ -320,8 +320,8 @@ fn write_record(folder: &Folder, record: &Record) -> Result<()> {
     folder.write(&format!("{name}/result.json"), json(record)?)
 }
 
-/// The same for a record that was made now. A name that the results' file system does not take stops nobody else's grading: the
-/// record says so, under another name.
+/// The same for a record that was made now. A name that the results' file system does not take does not stop the
+/// grading of others: the record says so, under another name.
 fn write_new(folder: &Folder, mut record: Record) -> Result<()> {
     use std::io::ErrorKind::{InvalidFilename, InvalidInput};
     match write_record(folder, &record) {
@@ -351,7 +351,7 @@ struct Jobs {
 }
 
 impl Jobs {
-    /// Few submissions share all cores: each task is a process of its own.
+    /// Few submissions share all cores: each task is a separate process.
     fn shared(jobs: usize, submissions: usize) -> Self {
         let submissions = jobs.min(submissions).max(1);
         Self { submissions, tasks: jobs.div_ceil(submissions) }
@@ -412,7 +412,7 @@ fn grade_all(
                     .push(Anew { name: (*name).clone(), before });
                 keep(write_new(folder, record));
             }
-            // Without a folder of its own, its result says why.
+            // Without its own folder, its result says why.
             if let Ok(taken) = &taken
                 && folder.at(name).is_dir()
             {
@@ -509,7 +509,7 @@ mod tests {
         let [renamed, ann] = &folder.records()[..] else { panic!("two results") };
         assert!(renamed.why_not().unwrap().contains(&long) && renamed.points.is_none());
         assert_eq!(ann.outcome, right.outcome);
-        // What is no name's fault is everybody's.
+        // A failure that no name caused affects everyone.
         std::fs::write(folder.at("ben"), "").unwrap();
         write_new(&folder, Record { submission: "ben".to_string(), ..right }).unwrap_err();
     }

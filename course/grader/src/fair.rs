@@ -1,5 +1,5 @@
-//! Whose failure it is: a file that was not handed in, or a place that nobody has touched, did nothing wrong. What it calls may
-//! have.
+//! Whose failure it is: a file that was not handed in, or a place that was not touched, did nothing wrong. What it
+//! calls may have.
 
 use crate::intake::Taken;
 use crate::record::TaskRecord;
@@ -195,7 +195,7 @@ mod tests {
         let files = [("norm", String::new()), ("loss", String::new())];
         blame(&mut tasks, &Taken { files: files.into(), ..Taken::default() }, |_| None);
         let told = |at: usize| tasks[at].report.contains("expected `;`");
-        // The other file has an error of its own.
+        // The other file has its own error.
         assert_eq!([0, 1, 2, 3].map(told), [true, false, false, true]);
         let number = &tasks[0].grade.task;
         for at in [1, 2] {

@@ -15,7 +15,7 @@ impl Folder {
     /// Makes the folder, or takes it: for itself alone, or beside the graders of other parts of the class.
     ///
     /// # Errors
-    /// It can't be made; it is somebody's folder of other things; another grader works in it.
+    /// It can't be made; it is a folder of other things; another grader works in it.
     pub fn open(path: &Path, is_part: bool) -> Result<Self> {
         // The first files of a call. Elsewhere nothing is ours, and a file of the same name would be written over. One look,
         // since the grader of another part may begin at the same moment.
@@ -55,7 +55,7 @@ impl Folder {
         Ok(folder)
     }
 
-    /// Removes what graders were about to write when they were killed. Nobody else writes here now.
+    /// Removes what graders were about to write when they were killed. No one else writes here now.
     fn tidy(&self) {
         let below = |folder: &Path| folder.read_dir().into_iter().flatten().flatten();
         let results = below(&self.path).map(|entry| entry.path()).filter(|path| path.is_dir());
@@ -70,8 +70,8 @@ impl Folder {
         }
     }
 
-    /// Whether this is still the folder that was opened. Its disk may be lost meanwhile, or the folder moved: what is written then
-    /// lies where nobody looks for it, beside none of the others' results.
+    /// Whether this is still the folder that was opened. Its disk may be lost meanwhile, or the folder moved: what is
+    /// written then lies where no one looks for it, beside none of the others' results.
     ///
     /// # Errors
     /// It is another folder, or none.

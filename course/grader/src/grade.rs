@@ -217,7 +217,7 @@ impl Judge {
         Ok(done.into_iter().map(|(_, task)| task).collect())
     }
 
-    /// One task, in a process of its own.
+    /// One task, in a separate process.
     fn task(
         &self,
         task: &'static Task,
@@ -315,7 +315,7 @@ impl Judge {
     pub fn points(&self, record: &mut Record) {
         record.changed.clear();
         if let Outcome::Decided { why } = &record.outcome {
-            // Decisions are made anew in each call.
+            // Decisions are made again in each call.
             record.outcome = Outcome::NotGraded { why: why.clone() };
         }
         record.maximum = self.settings.columns.maximum;

@@ -6,7 +6,7 @@ use std::process::{Child, ExitStatus};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
-/// So often it is seen whether time is over.
+/// How often it is checked whether time is over.
 const TICK: Duration = Duration::from_secs(1);
 
 /// Waits for a message until this process has been awake for as long as `limit` says, which is asked each time. A process that is
@@ -26,8 +26,8 @@ pub fn awaited<T: PartialEq>(
     }
 }
 
-/// How long a process and those that it has started have waited for a core: the thread that has waited longest. Nothing, on a
-/// system that does not tell.
+/// How long a process and those that it has started have waited for a core: the thread that has waited longest.
+/// Nothing, on a system that does not report it.
 pub fn starved(process: u32) -> Duration {
     let threads = Path::new("/proc").join(process.to_string()).join("task");
     let mut longest = Duration::ZERO;

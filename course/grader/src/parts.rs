@@ -137,7 +137,7 @@ impl Built {
             }
             let text = |value: &Value| value.as_str().unwrap_or_default().to_string();
             let (name, id) = (text(&message["target"]["name"]), text(&message["package_id"]));
-            // The lecturer's own exercises are no part of anybody's.
+            // The lecturer's own exercises are no part of a submission.
             let is_own = is_built_apart(&name) || name == "submission";
             for file in
                 message["filenames"].as_array().into_iter().flatten().filter_map(Value::as_str)
@@ -159,7 +159,7 @@ impl Built {
         built
     }
 
-    /// The files in a folder of their own, which is called by what is in it. A folder that is there is whole: it takes its
+    /// The files in a separate folder, which is called by what is in it. A folder that is there is whole: it takes its
     /// name when it is.
     fn kept(&self, course: &Path) -> io::Result<(PathBuf, File)> {
         let mut hash = Sha256::new();
@@ -179,7 +179,7 @@ impl Built {
         for old in all.read_dir()?.flatten() {
             let (path, name) = (old.path(), old.file_name().to_string_lossy().into_owned());
             let is_old = name.starts_with("parts-") && path.is_dir() && path != folder;
-            // Another grader may be at work with it. What was not whole when a grader was killed is nobody's.
+            // Another grader may be at work with it. What was not whole when a grader was killed belongs to none.
             if name.starts_with(".tmp") {
                 std::fs::remove_dir_all(&path)?;
             } else if is_old && lock_file(&path.with_extension("lock"))?.try_lock().is_ok() {

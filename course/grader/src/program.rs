@@ -75,8 +75,8 @@ impl Stage {
     }
 }
 
-/// The files of the course that a submission is built with: where they are, and where they stand in the copy. What the learner
-/// writes is there as the starter.
+/// The files of the course that a submission is built with: where they are, and where they are in the copy. What the
+/// learner writes is there as the starter.
 fn pristine(course: &Path) -> io::Result<Vec<(PathBuf, PathBuf)>> {
     let mut files: Vec<PathBuf> =
         ["exercises/src/lib.rs", "exercises/src/prelude.rs"].iter().map(PathBuf::from).collect();
@@ -139,8 +139,8 @@ pub struct Output {
     pub by_limit: bool,
 }
 
-/// Builds the program of a submission. Where a file does not compile, its starter stands in, and so it does for the files that
-/// are `refused`. `wanted` are the components whose tasks are graded.
+/// Builds the program of a submission. Where a file does not compile, its starter takes its place, and the same holds
+/// for the files that are `refused`. `wanted` are the components whose tasks are graded.
 ///
 /// # Errors
 /// The machine can't build it, or not twice in the same way. What the compiler says once may be said by a machine that is full.
@@ -232,7 +232,7 @@ fn ended_over(slug: &'static str, words: &str) -> CompileError {
     CompileError { place, first, further: 0, signature: false, component: Some(slug) }
 }
 
-/// What is nobody's mistake is the machine's.
+/// A failure that is no student's mistake is the machine's.
 fn nobodys(ended: Ended<NoProgram>) -> Error {
     match ended {
         Ended::Failed(NoProgram::Machine(error)) => error,
@@ -327,7 +327,7 @@ pub fn not_of_the_code(errors: &[Message], status: &str) -> Option<String> {
     }
 }
 
-/// What rustc is told of other crates, and of what holds for all.
+/// What rustc is given about other crates, and of what holds for all.
 pub fn named_crates(parts: &Parts, stage: &Path, named: &BTreeMap<String, String>) -> Vec<String> {
     let out = stage.join("out");
     let mut arguments: Vec<String> = [

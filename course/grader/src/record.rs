@@ -1,4 +1,4 @@
-//! What came of a submission, as it stands in its `result.json`. All that is shown of it is made of this.
+//! What came of a submission, as it is written in its `result.json`. All that is shown of it is made of this.
 
 use contract::grade::Grade;
 use contract::violation::Fault;
@@ -20,7 +20,7 @@ pub struct Record {
     pub judge: String,
     /// The seed of its random inputs.
     pub seed: u64,
-    /// What stood between its code and the machine.
+    /// What separated its code from the machine.
     pub sandbox: Sandbox,
     /// The learner's files that were taken, such as `norm.rs`.
     pub taken: Vec<String>,
@@ -32,12 +32,12 @@ pub struct Record {
     pub points: Option<f64>,
     /// Points that it could get.
     pub out_of: f64,
-    /// The points that a gradebook has in place of `out_of`, if the settings name some.
+    /// The points that a gradebook has instead of `out_of`, if the settings name some.
     #[serde(default)]
     pub maximum: Option<f64>,
     /// Its tasks, in the course's order. None, if there is no grade.
     pub tasks: Vec<TaskRecord>,
-    /// Somebody's own decision, if there is one. The points above have it already.
+    /// A person's decision, if there is one. The points above have it already.
     pub changed: Vec<Change>,
 }
 
@@ -47,19 +47,19 @@ pub struct Record {
 pub enum Outcome {
     /// There is one.
     Graded,
-    /// There is none: the submission has no file to take, or the machine failed. Nobody gets 0 points for that.
+    /// There is none: the submission has no file to take, or the machine failed. No one gets 0 points for that.
     NotGraded {
         /// Why.
         why: String,
     },
-    /// Nothing could be graded, and somebody has decided on points: see [`Record::changed`].
+    /// Nothing could be graded, and a person has decided on points: see [`Record::changed`].
     Decided {
         /// Why nothing was graded.
         why: String,
     },
 }
 
-/// What stands between a submission's code and the machine.
+/// What separates a submission's code from the machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Sandbox {
@@ -126,7 +126,7 @@ pub enum UnbuiltKind {
 }
 
 impl UnbuiltKind {
-    /// In words, unless it is an error as everybody makes them.
+    /// In words, unless it is an error as everyone makes them.
     pub fn words(self) -> Option<&'static str> {
         match self {
             Self::Error => None,
@@ -159,7 +159,7 @@ impl Unbuilt {
     }
 }
 
-/// A decision of somebody who may change grades.
+/// A decision of a person who may change grades.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Change {
     /// The task; the whole submission, if none is named.
@@ -175,7 +175,7 @@ pub struct Change {
 }
 
 impl Record {
-    /// Whether there is a grade, by the contract or by somebody's decision.
+    /// Whether there is a grade, by the contract or by a person's decision.
     pub fn has_points(&self) -> bool {
         !matches!(self.outcome, Outcome::NotGraded { .. })
     }
@@ -237,7 +237,7 @@ impl TaskRecord {
 }
 
 impl Sandbox {
-    /// Whether each program has namespaces of its own.
+    /// Whether each program has its own namespaces.
     pub fn has_namespaces(self) -> bool {
         matches!(self, Self::Full | Self::Namespaces)
     }

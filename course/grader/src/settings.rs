@@ -15,7 +15,7 @@ pub struct Settings {
     pub exclude: Vec<String>,
     /// Whether a task that is graded by invariants gets the points of those that hold, also if others are broken.
     pub partial: bool,
-    /// Points of tasks, by name, in place of the course's own.
+    /// Points of tasks, by name, instead of the course's own.
     pub points: BTreeMap<String, f64>,
     /// Random inputs of each property. More find more, and take longer.
     pub cases: Option<u32>,
@@ -27,7 +27,7 @@ pub struct Settings {
     pub gradescope: Gradescope,
 }
 
-/// What Gradescope is told beside the grade.
+/// What Gradescope receives beside the grade.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Gradescope {
@@ -96,7 +96,7 @@ pub fn no_task(name: &str) -> String {
     format!("no task is called \"{name}\"{meant}")
 }
 
-/// The names of the tasks that a setting's words stand for.
+/// The names of the tasks that a setting's words mean.
 fn named(setting: &str, words: &[String]) -> Result<Vec<&'static str>, String> {
     let mut names = Vec::new();
     for words in words {

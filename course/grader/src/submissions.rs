@@ -38,7 +38,7 @@ struct Member {
 #[derive(Default)]
 struct Members {
     all: Vec<Member>,
-    /// What is taken for nobody's submission, and why.
+    /// What is not taken for a submission, and why.
     passed_over: Vec<LeftOut>,
 }
 
@@ -48,8 +48,8 @@ impl From<Vec<Member>> for Members {
     }
 }
 
-/// What lies among the submissions and is taken for nobody's: see [`found`]. What the system itself leaves in every folder is not
-/// named.
+/// What lies among the submissions and is not taken for one: see [`found`]. What the system itself leaves in every
+/// folder is not named.
 ///
 /// # Errors
 /// As [`found`].
@@ -61,9 +61,10 @@ pub fn passed_over(paths: &[PathBuf], systems: &[System]) -> Result<Vec<LeftOut>
     Ok(all)
 }
 
-/// The submissions that are named: a folder that holds folders or archives, and no file of a learner's, is a class. So is what
-/// Moodle makes of one, as an archive or unpacked, and what Canvas makes, if it is among the `systems`. What is in a class and can't
-/// be a submission is among them, with the reason. Only what nobody hands in, such as `.git`, is not: [`passed_over`] names it.
+/// The submissions that are named: a folder that holds folders or archives, and no file of a learner's, is a class. The
+/// same holds for what Moodle makes of one, as an archive or unpacked, and what Canvas makes, if it is among the
+/// `systems`. What is in a class and can't be a submission is among them, with the reason. Only what no one hands in,
+/// such as `.git`, is not: [`passed_over`] names it.
 ///
 /// # Errors
 /// A path that is not there; nothing in a folder; two of one name.
@@ -75,7 +76,7 @@ pub fn found(paths: &[PathBuf], systems: &[System]) -> Result<Submissions> {
             let whole = matches!(&source, Source::Path(path) if !path.is_dir());
             let name = name(&file, whole);
             if let Some((other, place, of)) = places.get(&name) {
-                // In one folder, nobody's name may stop the grading of the others.
+                // In one folder, no name may stop the grading of the others.
                 if *other == file && *place != path && *of != nth {
                     return Err(Error::Argument {
                         what:
@@ -135,7 +136,7 @@ fn is_submission(folder: &Path) -> bool {
     holds(folder) || holds(&folder.join("src")) || folder.join("exercises").is_dir()
 }
 
-/// What a path of the command's stands for.
+/// What a path of the command's means.
 fn members(path: &Path, systems: &[System]) -> Result<Members> {
     if let Err(error) = path.symlink_metadata() {
         return Err(Error::Argument {
@@ -148,7 +149,7 @@ fn members(path: &Path, systems: &[System]) -> Result<Members> {
     let whole = path.canonicalize().map_err(Error::file(path, "can't be read"))?;
     let file = path.file_name().or(whole.file_name()).unwrap_or_default();
     let file = as_text(file);
-    // The folder of one participant is one submission, whatever is in it.
+    // The folder of one participant is one submission, regardless of what is in it.
     if !systems.iter().any(|system| system.split(&file).is_some()) {
         let class = of_system(path, systems)?;
         if path.is_dir() && (class.is_some() || !is_submission(path)) {
@@ -197,7 +198,7 @@ fn participants(path: &Path, system: System) -> Result<BTreeSet<String>> {
             }
         }
     }
-    // What somebody wrote into a field stands beside the files that they handed in.
+    // What a student wrote into a field is beside the files that they handed in.
     let all = found.clone();
     found.retain(|whose| system.with_files(whose).is_none_or(|files| !all.contains(&files)));
     Ok(found)
@@ -251,7 +252,7 @@ fn in_folder(class: &Path, systems: &[System]) -> Result<Members> {
                 );
                 continue;
             }
-            // A folder of Moodle's that somebody has packed is as good as the folder.
+            // A packed folder of Moodle's counts as the folder.
             let is_packed = is_archive(&inside) && stem(&inside).is_empty();
             if kind.is_file() && !is_packed {
                 loose.entry(whose).or_default().push((inside.into_owned(), path));
@@ -269,7 +270,7 @@ fn in_folder(class: &Path, systems: &[System]) -> Result<Members> {
                           --format canvas, and remove the folder of results of this name"
                         .to_string(),
                 },
-                // A class in a class. Somebody may have made it to hand in for others.
+                // A class in a class. A student may have made it to hand in for others.
                 Some((system, of)) if is_alone => {
                     return match path.is_dir() {
                         true => in_folder(&path, systems),
@@ -310,7 +311,8 @@ fn in_folder(class: &Path, systems: &[System]) -> Result<Members> {
     Ok(Members { all: members, passed_over })
 }
 
-/// Whether something whose name begins with a dot is somebody's all the same. Editors and tools have such folders, too.
+/// Whether something whose name begins with a dot is a submission all the same. Editors and tools have such folders,
+/// too.
 fn is_hidden_submission(path: &Path) -> bool {
     let is_link = path.is_symlink();
     !is_link
@@ -318,7 +320,7 @@ fn is_hidden_submission(path: &Path) -> bool {
             || path.is_file() && is_archive(&path.to_string_lossy()))
 }
 
-/// Why a file in the folder of a class is nobody's submission.
+/// Why a file in the folder of a class is no submission.
 fn no_submission(is_link: bool) -> String {
     let kind = if is_link { "a link, which is not followed" } else { "a single file" };
     format!(
@@ -327,8 +329,8 @@ fn no_submission(is_link: bool) -> String {
     )
 }
 
-/// What a submission is called, and its folder of results too. Its author chose the name: it stops nobody's grading. One that has
-/// to be changed for that gets a number of its own behind it: changed, it may be somebody else's.
+/// What a submission is called, and its folder of results too. Its author chose the name: it does not stop anyone's
+/// grading. One that has to be changed for that gets its own number at the end: changed, it may be another student's.
 fn name(file: &str, is_archive: bool) -> String {
     let file = if is_archive { stem(file) } else { file };
     let mut name: String = file.chars().map(plain).collect();
@@ -347,7 +349,7 @@ fn name(file: &str, is_archive: bool) -> String {
     format!("{}-{digest}-{}", &name[..begin], &name[end..])
 }
 
-/// The most bytes of a name, before the number of its own. File systems take 255.
+/// The most bytes of a name, before its own number. File systems take 255.
 const LONGEST: usize = 200;
 
 /// The bytes at the end of a name that stay when it is cut: systems write there whose it is.
@@ -372,7 +374,7 @@ fn stem(file: &str) -> &str {
     &file[..file.len() - end.map_or(0, |end| end.len())]
 }
 
-/// Some file systems do not tell `A` from `a`.
+/// Some file systems do not distinguish `A` from `a`.
 fn is_taken(name: &str) -> bool {
     TAKEN.iter().any(|taken| name.eq_ignore_ascii_case(taken))
 }

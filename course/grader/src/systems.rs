@@ -5,11 +5,11 @@
 
 use std::borrow::Cow;
 
-/// What Moodle writes behind a participant's name and number.
+/// What Moodle writes after a participant's name and number.
 const OF_MOODLE: &str = "_assignsubmission_file_";
 /// The same for what they wrote into Moodle's own field.
 const TEXT_OF_MOODLE: &str = "_assignsubmission_onlinetext_";
-/// What stands in the place of a file's number, where all of a user's files are one submission.
+/// What takes the place of a file's number, where all of a user's files are one submission.
 const OF_CANVAS: &str = "canvas";
 
 /// Who has named the files of a class.
@@ -17,7 +17,7 @@ const OF_CANVAS: &str = "canvas";
 pub enum System {
     /// Its names are like no others.
     Moodle,
-    /// Others write names with two numbers as well. So it has to be asked for.
+    /// Others write names with two numbers as well. It therefore has to be asked for.
     Canvas,
 }
 
@@ -51,7 +51,7 @@ fn of_canvas(name: &str) -> Option<(String, Cow<'_, str>)> {
         return None;
     }
     let parts: Vec<&str> = name.split('_').collect();
-    // The first number behind the name. Where the users' names are hidden, it is a mark of letters and digits.
+    // The first number after the name. Where the users' names are hidden, it is a mark of letters and digits.
     let is_user = |&at: &usize| is_number(parts[at]) || (at > 0 && parts[at - 1] == "anon");
     let user = (1..parts.len()).find(is_user)?;
     let [next, behind @ ..] = &parts[user + 1..] else { return None };
@@ -75,7 +75,7 @@ fn as_handed_in(name: &str) -> String {
     }
 }
 
-/// The number in the name of a folder from Moodle. It numbers the participants of one assignment, and is nobody's user id.
+/// The number in the name of a folder from Moodle. It numbers the participants of one assignment, and is no user id.
 pub fn moodle_participant(name: &str) -> Option<&str> {
     let parts: Vec<&str> = name.split('_').collect();
     let found = parts.windows(2).find(|pair| is_number(pair[0]) && pair[1] == "assignsubmission");
@@ -130,7 +130,7 @@ mod tests {
         assert_eq!(called("Ada Ünal_12_assignsubmission_file_"), "Ada Ünal (participant 12)");
         assert_eq!(called("Ada_Ünal_12_assignsubmission_onlinetext_"), "Ada_Ünal (participant 12)");
         assert_eq!(called("_12_assignsubmission_file_"), "participant 12");
-        // Nobody else is called so.
+        // No one else has this name.
         for name in [
             "group 7",
             "",

@@ -76,7 +76,7 @@ mod tests {
         let left = Temporary::new().unwrap().folder.keep();
         std::fs::write(left.join("program"), "").unwrap();
         let empty = tempfile::Builder::new().prefix(FOLDER).tempdir().unwrap().keep();
-        // Somebody's own folder of such a name.
+        // A user's own folder of such a name.
         let own = tempfile::Builder::new().prefix(FOLDER).tempdir().unwrap();
         std::fs::write(own.path().join("mine"), "").unwrap();
         // A process that another test starts holds all locks for a moment.

@@ -1,4 +1,4 @@
-//! What the command tells at its end, in a few lines.
+//! What the command reports at its end, in a few lines.
 
 use crate::changes::Changes;
 use crate::output::class::Class;
@@ -17,10 +17,10 @@ pub struct Anew {
     pub before: Option<Record>,
 }
 
-/// What an earlier call was told to do with points that were there already, and this one was not.
+/// What an earlier call was asked to do with points that were there already, and this one was not.
 #[derive(Debug, Default)]
 pub struct Forgotten {
-    /// Who had points by hand, and has the computed ones now.
+    /// Those that had points by hand, and have the computed ones now.
     changes: Vec<String>,
     /// To which maximum points were scaled.
     maximum: Option<f64>,
@@ -57,13 +57,13 @@ impl Forgotten {
     }
 }
 
-/// All that is told.
+/// All that is reported.
 pub struct Told<'a> {
     /// The class.
     pub class: Class<'a>,
-    /// Who was graded in this call.
+    /// Those that were graded in this call.
     pub anew: Vec<Anew>,
-    /// Whose results are of earlier calls.
+    /// Those whose results are of earlier calls.
     pub others: Vec<String>,
     /// Files of formats that were not asked for, and were written again.
     pub also: Vec<String>,
@@ -75,7 +75,7 @@ pub struct Told<'a> {
     pub forgotten: Forgotten,
 }
 
-/// What is told of a part of the class, the `nth` of `of`.
+/// What is reported of a part of the class, the `nth` of `of`.
 pub fn part((nth, of): (usize, usize), records: &[Record], anew: usize) -> String {
     let graded = records.iter().filter(|record| record.has_points()).count();
     let mut text = format!(
@@ -95,11 +95,11 @@ fn not_graded(record: &Record, why: &str) -> String {
     format!("not graded: {}: {}\n", record.submission, why.lines().next().unwrap_or_default())
 }
 
-/// Names of a list that are told.
+/// Names of a list that are reported.
 const NAMED: usize = 20;
 
 impl Told<'_> {
-    /// Tells it.
+    /// Reports it.
     pub fn tell(&self, out: &Path, columns: &Columns) {
         print!("{}", on_terminal(&self.text(columns)));
         println!("the class: {}", out.join("class.html").display());

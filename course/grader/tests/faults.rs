@@ -1,9 +1,9 @@
 //! What the machine does to a compiler, a program or a sandbox is never a grade: a right submission gets all its points, or no
 //! grade and the reason.
 //!
-//! A script stands in the place of bubblewrap. It knows each step by its arguments, and disturbs those of the submission:
-//! the first time, or always. The course's own program is never disturbed, so nothing but the fault itself tells
-//! that the machine is to blame.
+//! A script takes the place of bubblewrap. It knows each step by its arguments, and disturbs those of the submission:
+//! the first time, or always. The course's own program is never disturbed, so only the fault itself shows that the
+//! machine is to blame.
 
 use std::process::ExitCode;
 

@@ -92,7 +92,7 @@ fn folders_and_archives_are_graded_and_who_hands_in_nothing_has_no_grade() {
 
     let output = class.grade(&["--jobs", "2"]);
     let said = String::from_utf8_lossy(&output.stderr);
-    // Somebody has no grade.
+    // One of them has no grade.
     assert_eq!(output.status.code(), Some(1), "{said}");
     assert_eq!(class.passed("group 1"), ALL);
     assert_eq!(class.passed("gruppe-ä"), ["norm/types", "norm/property", "loss/shift"]);
@@ -116,7 +116,7 @@ fn folders_and_archives_are_graded_and_who_hands_in_nothing_has_no_grade() {
     assert!(table.lines().any(|line| line.starts_with("group 4,,")), "{table}");
     let page = std::fs::read_to_string(class.at("results/class.html")).unwrap();
     assert!(page.contains("group 4") && page.contains("gruppe-ä"));
-    // Whose file does not compile and why, what is alike, and what is nobody's.
+    // Students whose file does not compile and why, what is similar, and what belongs to no submission.
     for words in [
         "What does not compile",
         "error: this file contains an unclosed delimiter",
@@ -146,7 +146,7 @@ fn folders_and_archives_are_graded_and_who_hands_in_nothing_has_no_grade() {
     class.write("changes.toml", changes);
     let output = class.grade(&["--changes", class.at("changes.toml").to_str().unwrap()]);
     let said = String::from_utf8_lossy(&output.stdout);
-    // Nobody but who hands in nothing.
+    // No one, except those who hand in nothing.
     assert!(said.contains("graded in this call: 1; as before: 3"), "{said}");
     let again = class.record("group 1");
     let of = |name: &str| again.tasks.iter().find(|task| task.name == name).unwrap().points;
@@ -287,7 +287,7 @@ fn what_is_wrong_is_said_and_nothing_is_graded() {
     assert!(refused(onto_a_file).contains("can't be made"));
 }
 
-/// The same command from a shell that has been told this.
+/// The same command from a shell that has been given this.
 fn in_shell(told: &str, command: &Command) -> Command {
     let mut shell = Command::new("bash");
     shell.arg("-c").arg(format!("{told} && exec \"$0\" \"$@\""));
@@ -380,7 +380,7 @@ fn parts_of_a_class_that_are_killed_and_called_again_are_what_one_machine_writes
     let changes = class.at("changes.toml");
     let formats = ["--format", "gradescope", "--format", "junit", "--format", "moodle"];
     let finish = [&["--changes", changes.to_str().unwrap()][..], &formats].concat();
-    // Somebody has no grade.
+    // One of them has no grade.
     assert_eq!(class.grade(&finish).status.code(), Some(1));
     let results = class.at("results");
     let alone = files(&results);
@@ -501,7 +501,7 @@ fn a_late_hand_in_leaves_the_class_whole_and_decisions_can_be_made() {
         assert!(report.contains(words), "{words}");
     }
 
-    // The results that lie there get changes and formats without anybody's files.
+    // The results that lie there get changes and formats without the files of a submission.
     class.write("other.toml", "tasks = ['loss/shift']\n[columns]\nmaximum = 60\n");
     let (changes, other) = (class.at("changes.toml"), class.at("other.toml"));
     let alone = |settings: &Path| {
@@ -527,7 +527,7 @@ fn a_late_hand_in_leaves_the_class_whole_and_decisions_can_be_made() {
     assert!(nothing.status.code() == Some(2) && said.contains("name the folder"), "{said}");
     assert!(!class.at("nothing").exists());
 
-    // A decision that is named no more counts no more, which is told, as it is of the gradebook's maximum.
+    // A decision that is named no more counts no more, which is reported, as it is of the gradebook's maximum.
     alone(&other);
     let output = late(&[]);
     assert_eq!(output.status.code(), Some(1));

@@ -98,7 +98,7 @@ fn is_moodles(all: &Submissions) {
     assert!(!why(of(6)).contains("EOCD"));
 }
 
-/// Whoever opens a pipe waits until somebody writes, and a device may have no end.
+/// A program that opens a pipe waits until another one writes, and a device may have no end.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_submission_that_is_no_file_is_not_waited_for() {
@@ -122,7 +122,7 @@ fn what_moodle_makes_of_a_class_is_opened_as_it_is() {
     let all = moodle();
     for (name, content) in &all {
         class.write(&format!("folders/{name}"), content);
-        // Without folders, the file's own name stands behind the participant's.
+        // Without folders, the file's own name follows the participant's.
         class.write(&format!("flat/{}", name.replace('/', "")), content);
         class.write(&format!("one more/CS631-Sheet 2-48213/{name}"), content);
     }
@@ -162,7 +162,7 @@ fn nobody_disappears_from_a_class() {
     class.write("class/__MACOSX/._s1.zip", "");
     #[cfg(unix)]
     std::os::unix::fs::symlink("s1.zip", class.at("class/s4.zip")).unwrap();
-    // A class that somebody made, to hand in for others.
+    // A class that a student made, to hand in for others.
     let others = [(folder(1) + "/norm.rs", NORM), (folder(2) + "/norm.rs", NORM)];
     let others: Vec<(&str, &[u8])> =
         others.iter().map(|(n, c)| (n.as_str(), c.as_bytes())).collect();
@@ -192,11 +192,11 @@ fn nobody_disappears_from_a_class() {
 fn what_is_nobodys_submission_is_named() {
     let class = Class::new();
     class.write("class/ann/norm.rs", NORM);
-    // Hidden, and somebody's all the same.
+    // Hidden, and a submission all the same.
     class.write("class/.bob/norm.rs", NORM);
     class.write("class/.cleo.zip", zip(&[("norm.rs", NORM.as_bytes())]));
     class.write("class/.dora/exercises/src/norm.rs", NORM);
-    // Nobody's, or too deep to be known for somebody's.
+    // No submission, or too deep to be recognized as one.
     for name in [".git/config", ".emil/work/norm.rs", ".notes.txt", ".DS_Store", "__MACOSX/._a"] {
         class.write(&format!("class/{name}"), "");
     }
@@ -306,7 +306,7 @@ fn a_name_that_is_twice_in_an_archive_is_no_choice() {
             assert!(said.contains("norm.rs is there twice"), "{twin} in {name}: {said}");
         }
     }
-    // A folder tells them apart only where the system does.
+    // A folder separates them only where the system does.
     class.write("folder of two/norm.rs", NORM);
     class.write("folder of two/Norm.rs", "// another\n");
     if class.at("folder of two").read_dir().unwrap().count() == 2 {
@@ -481,7 +481,7 @@ fn a_name_of_any_length_can_be_a_folder_and_says_whose_it_is() {
 }
 
 /// Canvas has no folders: a user's files are those that begin with their name and number.
-/// Somebody hands in under a name that is shown as another one's.
+/// A student hands in under a name that is shown as another one's.
 #[test]
 fn nobody_takes_the_name_of_another() {
     let class = Class::new();
@@ -500,7 +500,7 @@ fn nobody_takes_the_name_of_another() {
     {
         assert_eq!(all[name].take().unwrap().files["norm"], text, "{name}");
     }
-    // Whoever else is there has no say in what one is called.
+    // The other entries have no say in what one is called.
     for file in names {
         let alone = Class::new();
         alone.write(&format!("class/{file}/norm.rs"), NORM);

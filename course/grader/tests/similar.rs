@@ -1,4 +1,5 @@
-//! How often files are called alike that were written independently of each other, and how often edited copies are not.
+//! How often files are called similar that were written independently of each other, and how often edited copies are
+//! not.
 //!
 //! Independent are the correct programs of `course/tests/unseen/variants`: authors who did not know of each other wrote the same
 //! tasks. Copies are the model solutions, and these programs, after edits that leave what they compute.
@@ -74,14 +75,14 @@ impl Corpus {
         self.printer.prints(&Taken { files, left_out: Vec::new() })
     }
 
-    /// How two files are alike, if they are. Two at a time: in a class, what many have is not compared.
+    /// How two files are similar, if they are. Two at a time: in a class, what many have is not compared.
     fn how(&self, files: [&Prints; 2]) -> Option<How> {
         let class = ["a", "b"].map(String::from).into_iter().zip(files.map(Prints::clone));
         let alike = self.printer.compare(&class.collect());
         alike.into_iter().find(|one| one.submissions[1] != SOLUTION).map(|one| one.how)
     }
 
-    /// How many pairs of these were written by different authors, and which of them are alike.
+    /// How many pairs of these were written by different authors, and which of them are similar.
     fn independent(&self, source: &Source, programs: &[(String, String)]) -> (usize, Vec<String>) {
         let (mut pairs, mut alike) = (0, Vec::new());
         let programs = programs.iter().map(|(set, text)| (set, self.prints(source, text)));
@@ -161,7 +162,7 @@ fn single_tasks_are_seldom_called_alike() {
     let n: usize = called.values().sum();
     println!("{n} of {pairs} pairs of single tasks: {called:?}");
     assert!(pairs > 2_000 && 100 * n <= pairs, "{n} of {pairs}: {called:?}");
-    // The shortest have few right answers, and are never called alike.
+    // The shortest have few right answers, and are never called similar.
     for short in [
         "loss/shift",
         "loss/perplexity",
@@ -180,7 +181,7 @@ enum Edit {
     Renamed,
     /// Every second pair of neighbouring `let` lines is swapped.
     Swapped,
-    /// Before every fourth `let` stands another one.
+    /// Before every fourth `let` there is another one.
     Inserted,
     /// All neighbouring `let` lines are swapped.
     AllSwapped,
@@ -223,7 +224,7 @@ fn edited(text: &str, edit: Edit) -> String {
     lines.join("\n")
 }
 
-/// The names that a line declares, with another letter before them, wherever they stand in it.
+/// The names that a line declares, with another letter before them, wherever they are in it.
 fn renamed(line: &str) -> String {
     let Some((before, rest)) = line.split_once("let ") else { return line.to_string() };
     let Some((names, value)) = rest.split_once('=') else { return line.to_string() };
@@ -256,7 +257,7 @@ fn edited_copies_are_called_alike() {
         for (set, text) in &originals {
             let own = corpus.prints(source, text);
             let with_comment = corpus.prints(source, &format!("{text}//"));
-            // Short ones have few right answers, and are never called alike.
+            // Short ones have few right answers, and are never called similar.
             if corpus.how([&own, &with_comment]) != Some(How::Renamed) {
                 continue;
             }

@@ -13,7 +13,7 @@ pub struct CompileError {
     pub further: usize,
     /// Whether it is the autograder that does not fit the code any more.
     pub signature: bool,
-    /// The component that the first error is about, such as `norm`, if one can be told.
+    /// The component that the first error is about, such as `norm`, if one can be determined.
     pub component: Option<&'static str>,
 }
 

@@ -2,7 +2,7 @@
 //!
 //! What concerns the exercises is in [`exercise`] and [`board`]; the grades come from their autograder. Nothing
 //! here computes a component or knows how the book is made, so that this half is small: it is what a newcomer
-//! waits for first. The board starts what serves the book as a program of its own ([`program`]).
+//! waits for first. The board starts what serves the book as a separate program ([`program`]).
 
 #![forbid(unsafe_code)]
 

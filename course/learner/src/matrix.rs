@@ -1,6 +1,6 @@
 //! `cargo course matrix`: which known bug is caught by which invariant.
 //!
-//! It is measured by a program of its own, `contract/examples/matrix.rs`: that one is built with
+//! It is measured by a separate program, `contract/examples/matrix.rs`: that one is built with
 //! optimization, and this one is what a learner waits for.
 
 use crate::error::{Error, Result};
@@ -12,7 +12,7 @@ use crate::terminal::Terminal;
 use contract::registry::Entry;
 use std::io::Read;
 
-/// What is measured, and how it is told.
+/// What is measured, and how it is reported.
 #[derive(Debug, Clone, Copy)]
 pub enum Kind {
     /// Every bug by every invariant.

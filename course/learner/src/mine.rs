@@ -7,13 +7,14 @@ use crate::exercise::compile::{Built, build, stand_in};
 use crate::program::{in_place, run_package};
 use crate::progress::with_spinner;
 
-/// The components that training can't do without. The others stand in the model once they are all there.
+/// The components that training can't do without. The others are used in the model once they are all there.
 pub const PARTS: [&str; 3] = ["norm", "embedding", "rope"];
 
 /// The components of a model that writes.
 pub const WRITER: [&str; 6] = ["norm", "embedding", "rope", "attention", "feedforward", "model"];
 
-/// Starts the model in place of this program. Where a file that is not `needed` fails to compile, its starter stands in.
+/// Starts the model, replacing this program. Where a file that is not `needed` fails to compile, its starter takes its
+/// place.
 ///
 /// # Errors
 /// A file that is needed does not compile; cargo can't be run.

@@ -1,7 +1,7 @@
-//! Cargo, and the programs that it builds when somebody asks for them.
+//! Cargo, and the programs that it builds when they are asked for.
 //!
-//! The book, the notebooks and the tour need many crates that the exercises do not need. They
-//! are programs of their own, so that the board does not wait for them.
+//! The book, the notebooks and the tour need many crates that the exercises do not need. They are separate programs, so
+//! that the board does not wait for them.
 
 use crate::error::{Error, Result};
 use crate::exercise::Workspace;
@@ -9,8 +9,8 @@ use crate::progress::Progress;
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 
-/// Runs the program of a package of the workspace in place of this one, with the same arguments. Returns its exit code, if it
-/// returns at all.
+/// Runs the program of a package of the workspace, replacing this one, with the same arguments. Returns its exit code,
+/// if it returns at all.
 ///
 /// # Errors
 /// There are no exercises; cargo can't be run.
@@ -26,7 +26,7 @@ pub fn hand_over_as(profile: &str, package: &str) -> Result<u8> {
     in_place(run_package(&Workspace::find()?, package, &["--profile", profile]))
 }
 
-/// Runs a command in place of this program, with the same arguments.
+/// Runs a command, replacing this program, with the same arguments.
 pub(crate) fn in_place(mut command: Command) -> Result<u8> {
     command.args(std::env::args_os().skip(1));
     let failed = |error: std::io::Error| Error::Program {

@@ -3,7 +3,7 @@
 use indicatif::{ProgressBar, ProgressStyle};
 use std::time::Duration;
 
-/// Told what is going on, in a few words, while it takes time.
+/// Receives what is going on, in a few words, while it takes time.
 pub type Progress<'a> = &'a (dyn Fn(&str) + Sync);
 
 /// Does something that takes time, with a line on a terminal's standard error that says what.

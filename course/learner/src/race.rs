@@ -10,15 +10,15 @@ use crate::progress::with_spinner;
 use contract::registry::{COMPONENTS, TASKS};
 use contract::task::Task;
 
-/// Tells the race whose code passes.
+/// Lets the race know whose code passes.
 const RACERS: &str = "QUADRIVIUM_RACERS";
 
 /// The task that computes the forward pass of each component.
 const FORWARD: [&str; 5] =
     ["norm/forward", "embedding/forward", "parallel/forward", "rope/rotate", "layernorm/forward"];
 
-/// Grades the forward passes, then starts the race in place of this program. A `check` is of the library alone, so nothing is
-/// graded for it.
+/// Grades the forward passes, then starts the race, replacing this program. A `check` is of the library alone, so
+/// nothing is graded for it.
 ///
 /// # Errors
 /// What can go wrong in grading; cargo can't be run.
@@ -54,7 +54,7 @@ pub fn forward(slug: &str) -> &'static str {
     of.map_or("", |task| task.name)
 }
 
-/// Those whose code passes, as the program that grades has told.
+/// Those whose code passes, as the program that grades has reported.
 pub fn racers() -> Vec<String> {
     let told = std::env::var(RACERS).unwrap_or_default();
     told.split(',').filter(|slug| !slug.is_empty()).map(str::to_string).collect()

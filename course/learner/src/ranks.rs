@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 pub const GET_MPI: &str = "install Open MPI, on Debian and Ubuntu with `apt-get install libopenmpi-dev openmpi-bin \
      libclang-dev`, then try again";
 
-/// Starts the ranks in place of this program.
+/// Starts the ranks, replacing this program.
 ///
 /// # Errors
 /// There is no MPI; cargo can't be run.
@@ -29,7 +29,8 @@ pub fn check() -> Result<()> {
     }
 }
 
-/// Whether the `mpirun` here is Open MPI's: only of that is it known how it tells a process that it is a rank, and which.
+/// Whether the `mpirun` here is Open MPI's: only for that one is it known how a process learns that it is a rank, and
+/// which.
 ///
 /// # Errors
 /// There is none, or it is another MPI's.

@@ -7,7 +7,7 @@ use std::path::Path;
 /// The bytes of a file that has at most `most`.
 ///
 /// # Errors
-/// A file that can't be read or is longer; a pipe or a device, since it may have no end, or nobody may write to it.
+/// A file that can't be read or is longer; a pipe or a device, since it may have no end, or no one may write to it.
 pub fn whole(path: &Path, most: u64) -> Result<Vec<u8>> {
     let about = std::fs::metadata(path)?;
     if !about.is_file() && !about.is_dir() {

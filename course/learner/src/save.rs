@@ -30,7 +30,7 @@ pub fn write(path: &Path, content: impl AsRef<[u8]>) -> Result<()> {
     Ok(())
 }
 
-/// Writes a file that is not there yet. Whoever else is about to take the same name keeps it.
+/// Writes a file that is not there yet. Another process that is about to take the same name keeps it.
 ///
 /// # Errors
 /// It is there already, which is [`std::io::ErrorKind::AlreadyExists`], or it can't be written. Then nothing has changed.

@@ -89,7 +89,7 @@ impl Terminal {
     }
 }
 
-/// Breaks a text between words. A word that is too long has a line of its own.
+/// Breaks a text between words. A word that is too long has its own line.
 pub fn wrap(text: &str, width: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     for word in text.split_whitespace() {

@@ -1,6 +1,6 @@
 //! The program of `cargo course model train --mine` and `generate --mine`: the model with the learner's code in it.
 //!
-//! A package of its own: an edit of the learner's builds this again, and not the rest of the model.
+//! A separate package: an edit of the learner's builds this again, and not the rest of the model.
 
 #![forbid(unsafe_code)]
 

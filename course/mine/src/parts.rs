@@ -27,7 +27,7 @@ type MySmall =
 type MyTiny = Tiny<MyNorm<16, f32, Cpu>, MyEmbedding<{ TINY_VOCAB }, 16, f32, Cpu>, MyRope<8>>;
 
 /// The learner's code in a model of one size, beside the library's model. As long as a task of the whole model is not solved,
-/// their norm, table and RoPE stand in the library's.
+/// their norm, table and RoPE are used in the library's.
 macro_rules! network {
     ($name:ident, $theirs:ident, $parts:ty, $V:expr, $HD:literal) => {
         /// A model that computes with the learner's code, untrained, and the library's beside it.

@@ -1,4 +1,4 @@
-//! The learner's whole model: everything that is computed is theirs, but for the optimizer.
+//! The learner's whole model: everything that is computed is theirs, except for the optimizer.
 
 use exercises::attention::KvCache;
 use exercises::model::{Block, Llama, sample};

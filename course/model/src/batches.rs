@@ -44,7 +44,7 @@ impl<'t> Batches<'t> {
         (b + 1) * s + 1
     }
 
-    /// The batch at a position, and the position behind it.
+    /// The batch at a position, and the position after it.
     pub fn at(&mut self, mut position: Position) -> (Batch, Position) {
         let (b, s) = self.shape;
         if (position.batch + 1) * b > self.order(position.epoch).1.len() {
@@ -81,7 +81,7 @@ impl<'t> Batches<'t> {
         let (_, s) = self.shape;
         let known = self.order.take().filter(|(of, _, _)| *of == epoch);
         let (_, first, windows) = self.order.insert(known.unwrap_or_else(|| {
-            // A generator of its own for each pass: a run that goes on needs no numbers of the passes before.
+            // A separate generator for each pass: a run that goes on needs no numbers of the passes before.
             let mut random = Mt64::new(self.seed.wrapping_add(epoch as u64));
             let first = (random.next_u64() % s as u64) as usize;
             let mut windows: Vec<usize> = (0..(self.tokens.len() - 1 - first) / s).collect();
@@ -94,8 +94,8 @@ impl<'t> Batches<'t> {
     }
 }
 
-/// Windows that follow each other, of a text that is looked at once: `[b, s]` each, the last batch with fewer rows. What is
-/// behind the last whole window is left out.
+/// Windows that follow each other, of a text that is looked at once: `[b, s]` each, the last batch with fewer rows.
+/// What comes after the last whole window is left out.
 pub fn in_order(tokens: &[usize], (b, s): (usize, usize)) -> Vec<Batch> {
     let windows: Vec<usize> = (0..tokens.len().saturating_sub(1) / s).collect();
     let batch = |windows: &[usize]| {

@@ -166,7 +166,7 @@ pub enum Error {
         differences: String,
     },
 
-    /// A run with other settings stands in the folder.
+    /// A run with other settings is in the folder.
     #[error(
         "{path} holds a run with other settings: {differences}; give the same ones to go on, name another \
          folder with --out, or begin again with --anew, which replaces it"

@@ -38,7 +38,7 @@ pub fn run(arguments: &EvalArguments) -> Result<bool> {
     let config = checkpoint.config();
     has_positions(config, size.batch().1)?;
     let corpus = Corpus::with_tokens(&text, tokens, size.batch(), config.vocab_size)?;
-    // Where no run wrote the model, nobody knows what it has seen.
+    // Where no run wrote the model, it is unknown what it has seen.
     let is_another = match &state {
         Some(state) => state.settings.text != corpus.fingerprint()?,
         None => false,

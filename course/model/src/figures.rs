@@ -21,7 +21,7 @@ pub fn curve(state: &State, trigram: f64) -> Curve {
     Curve { trained, held_out, trigram, steps: state.settings.steps }
 }
 
-/// A curve as JSON, a point a line, its losses with four digits behind the point.
+/// A curve as JSON, a point a line, its losses with four digits after the point.
 pub fn json(curve: &Curve) -> String {
     let points = |points: &[(f64, f64)]| {
         let points = points.iter().map(|(step, loss)| format!("    [{step}, {loss:.4}]"));
@@ -35,7 +35,7 @@ pub fn json(curve: &Curve) -> String {
     )
 }
 
-/// Maps as JSON, a head a line, its weights with four digits behind the point.
+/// Maps as JSON, a head a line, its weights with four digits after the point.
 pub fn maps_json(maps: &Maps) -> String {
     let weights = |row: &Vec<f64>| {
         let weights: Vec<String> = row.iter().map(|weight| format!("{weight:.4}")).collect();

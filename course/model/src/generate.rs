@@ -135,7 +135,7 @@ pub fn run(arguments: &GenerateArguments, mine: Option<&Mine>) -> Result<bool> {
 }
 
 // ANCHOR: written
-/// The tokens that a model writes behind a prompt, one at a time.
+/// The tokens that a model writes after a prompt, one at a time.
 ///
 /// The cache has as many positions as the model was trained with. When it is full, a new one begins with the second half
 /// of what was in it.

@@ -13,13 +13,13 @@ use std::path::Path;
 /// How far two losses and two norms of gradients may be apart: the losses beside the larger of 1 and the loss, the norms
 /// beside their size. This is for a model with the learner's norm, table and RoPE, and the library's other parts.
 ///
-/// Before each step the library's model gets the learner's weights. So nothing adds up over steps: the two differ by the
-/// roundings of one forward pass. A norm of `h = 128` elements sums 128 squares: of roundings with random signs, `sqrt(128)`
-/// count, about 11 of size `2^-24`, and as many again of its single operations. There are 9 norms, and each reaches
-/// the logits through at most three products of its block, so about `9 * 3 * 22 = 600` roundings in a logit of size
-/// up to 10. The loss is a mean over 512 tokens, whose roundings have random signs again: `600 * 10 / 22`, or 270.
-/// The next power of two is 512, and the bound `2^9 * 2^-24`. (The small model of the tests has fewer tokens and shorter sums;
-/// its bounds would be smaller.)
+/// Before each step the library's model gets the learner's weights. Nothing therefore adds up over steps: the two
+/// differ by the roundings of one forward pass. A norm of `h = 128` elements sums 128 squares: of roundings with random
+/// signs, `sqrt(128)` count, about 11 of size `2^-24`, and as many again of its single operations. There are 9 norms,
+/// and each reaches the logits through at most three products of its block, so about `9 * 3 * 22 = 600` roundings in a
+/// logit of size up to 10. The loss is a mean over 512 tokens, whose roundings have random signs again: `600 * 10 /
+/// 22`, or 270. The next power of two is 512, and the bound `2^9 * 2^-24`. (The small model of the tests has fewer
+/// tokens and shorter sums; its bounds would be smaller.)
 ///
 /// The backward pass has each rounding of the forward pass twice, once in what it multiplies and once in what it makes. Of
 /// the error of a token's gradient the norm sees what points along the sum of all tokens' gradients, again with random
@@ -131,7 +131,7 @@ where
     }
 }
 
-/// Gives `to` the weights of `from`. Their tensors stand in the same order.
+/// Gives `to` the weights of `from`. Their tensors are in the same order.
 fn copy_weights<A: TensorCollection<f32, Cpu>, B: TensorCollection<f32, Cpu>>(
     from: &A,
     to: &mut B,

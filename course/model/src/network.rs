@@ -1,4 +1,4 @@
-//! A model as a run sees it, whatever its sizes and whoever wrote its parts.
+//! A model as a run sees it, regardless of its sizes and of who wrote its parts.
 
 use crate::batches::Batch;
 use crate::error::{Error, Result};

@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 use std::hash::Hash;
 
-/// Discounts of counts 1, 2, and 3 or more, where a text is too small to tell. As in KenLM.
+/// Discounts of counts 1, 2, and 3 or more, where a text is too small to estimate them. As in KenLM.
 const FALLBACK: [f64; 3] = [0.5, 1.0, 1.5];
 
 /// A 3-gram model of a text.
@@ -50,7 +50,7 @@ fn discounts(counts: impl Iterator<Item = usize>) -> [f64; 3] {
     let y = n[1] / (n[1] + 2.0 * n[2]);
     let discount = |k: usize| k as f64 - (k as f64 + 1.0) * y * n[k + 1] / n[k];
     let discounts = [discount(1), discount(2), discount(3)];
-    // NaN where no count is k; below 0 or above k where there are too few to tell.
+    // NaN where no count is k; below 0 or above k where there are too few to estimate it.
     let good = (1..=3).all(|k| (0.0..=k as f64).contains(&discounts[k - 1]));
     if good { discounts } else { FALLBACK }
 }
@@ -82,7 +82,7 @@ impl<G: Eq + Hash + Copy, C: Eq + Hash + Copy> Level<G, C> {
     // ANCHOR_END: interpolated
 }
 
-/// How many different tokens stand in front of each gram.
+/// How many different tokens come before each gram.
 fn continuations<const N: usize, G: Eq + Hash>(
     longer: &HashMap<[usize; N], usize>,
     shorter: impl Fn(&[usize; N]) -> G,
@@ -180,7 +180,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever came before, one of the tokens follows.
+        /// No matter what came before, one of the tokens follows.
         #[test]
         fn probabilities_sum_to_one(
             text in prop::collection::vec(0usize..6, 0..200),

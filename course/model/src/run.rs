@@ -1,4 +1,4 @@
-//! A run that can be killed at any moment: its folder, and what stands in it.
+//! A run that can be killed at any moment: its folder, and what is in it.
 //!
 //! A run's folder has a folder for its newest checkpoint, `step-000400`, with the model in Hugging Face's layout
 //! (`config.json`, `model.safetensors`, `tokenizer.json`) and what the next step needs beside it
@@ -21,7 +21,7 @@ use std::path::{Path, PathBuf};
 /// The names of models that are trained at another length begin like this.
 const LENGTH: &str = "length-";
 
-/// What two runs must have alike to have the same bits.
+/// What two runs must have in common to have the same bits.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Settings {
@@ -109,8 +109,8 @@ impl Run {
     /// Takes a folder, which is made if it is not there.
     ///
     /// # Errors
-    /// A folder that can't be made, in which another process trains, or that holds a model itself: that would be read in place
-    /// of the run's.
+    /// A folder that can't be made, in which another process trains, or that holds a model itself: that would be read
+    /// instead of the run's.
     pub fn open(folder: &Path) -> Result<Self> {
         if folder.join("config.json").is_file() {
             return Err(Error::HoldsModel { path: shown(folder) });
@@ -223,7 +223,7 @@ pub fn state(checkpoint: &Path) -> Result<State> {
 /// The state of the run that wrote a model, whose files are those that were written. `None` where no run wrote it.
 ///
 /// # Errors
-/// As for [`state`]. But for a use of the model neither the optimizer's state nor the folder's name matter.
+/// As for [`state`]. For a use of the model, however, neither the optimizer's state nor the folder's name matter.
 pub fn written(model: &Path) -> Result<Option<State>> {
     let about = fs::symlink_metadata(model.join(TRAINING));
     if about.is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound) {
@@ -331,7 +331,7 @@ fn write(path: &Path, bytes: &[u8]) -> Result<()> {
     fs::write(path, bytes).map_err(|e| Error::write(path, e))
 }
 
-/// What stands for a folder: itself where it can be opened, else a file in it.
+/// What represents a folder: itself where it can be opened, else a file in it.
 fn lockable(folder: &Path) -> std::io::Result<File> {
     if cfg!(unix) { File::open(folder) } else { File::create(folder.join(".lock")) }
 }

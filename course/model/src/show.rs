@@ -153,7 +153,7 @@ impl Show {
         self.bar_of(state, &format!("{name} "));
     }
 
-    /// The bar of a run's steps. Before the first one, nobody knows how long they take.
+    /// The bar of a run's steps. Before the first one, it is unknown how long they take.
     fn bar_of(&mut self, state: &State, prefix: &str) {
         let (step, steps) = (state.step as u64, state.settings.steps as u64);
         self.bar = ProgressBar::new(steps).with_position(step).with_prefix(prefix.to_string());

@@ -10,12 +10,12 @@ static MADE: AtomicUsize = AtomicUsize::new(0);
 /// Steps that the newest checkpoint has.
 static SAVED: AtomicUsize = AtomicUsize::new(0);
 
-/// Tells for [`on_interrupt`] how many steps were made.
+/// Records for [`on_interrupt`] how many steps were made.
 pub fn made(step: usize) {
     MADE.store(step, Ordering::Relaxed);
 }
 
-/// Tells for [`on_interrupt`] how many steps the newest checkpoint has.
+/// Records for [`on_interrupt`] how many steps the newest checkpoint has.
 pub fn saved(step: usize) {
     SAVED.store(step, Ordering::Relaxed);
 }

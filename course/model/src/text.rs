@@ -4,8 +4,8 @@ use crate::error::{Error, Result, shown};
 use crate::tokens::pieces;
 use std::path::PathBuf;
 
-/// Ten pages of the course's own book, one behind the other, which are trained on if no other text is named. They are a
-/// copy: a page that is written anew changes no loss that was measured.
+/// Ten pages of the course's own book, one after the other, which are trained on if no other text is named. They are a
+/// copy: a page that is written again changes no loss that was measured.
 const BOOK: &str = include_str!("book.txt");
 
 /// Of this many blocks, the last one is held out.
@@ -35,7 +35,7 @@ impl Text {
         Self { name: "the course's own book, 10 pages".into(), content: BOOK.into() }
     }
 
-    /// Files, one behind the other; the book if none is named.
+    /// Files, one after the other; the book if none is named.
     ///
     /// # Errors
     /// A file that can't be read or is not UTF-8; a pipe or a device; more than 100 MB in all.
@@ -108,7 +108,7 @@ impl Text {
     }
 }
 
-/// Behind the first end of a line from `least` on; in a long line, `2 least` or a little more.
+/// After the first end of a line from `least` on; in a long line, `2 least` or a little more.
 fn end_of_block(text: &str, least: usize) -> usize {
     let most = (2 * least).min(text.len());
     let bytes = &text.as_bytes()[least.min(text.len())..most];

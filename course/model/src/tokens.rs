@@ -180,8 +180,9 @@ impl Tokens {
     }
 }
 
-/// A text in pieces of at least `least` bytes, except for the last one. Each begins with the space behind a word, where GPT-2's
-/// pattern always ends a token, and which it never looks back over. So the tokens of the pieces are those of the text.
+/// A text in pieces of at least `least` bytes, except for the last one. Each begins with the space after a word, where
+/// GPT-2's pattern always ends a token, and which it never looks back over. The tokens of the pieces are therefore
+/// those of the text.
 pub(crate) fn pieces(text: &str, least: usize) -> impl Iterator<Item = &str> + Send {
     let mut rest = text;
     std::iter::from_fn(move || {
@@ -218,7 +219,7 @@ fn calm<T>(work: impl FnOnce() -> T) -> std::result::Result<T, &'static str> {
     caught(work).map_err(|_| "the crate tokenizers can't do what tokenizer.json asks for")
 }
 
-/// Whether a part of a tokenizer is a precompiled table. The crate trusts what stands in one: a broken one can ask for more
+/// Whether a part of a tokenizer is a precompiled table. The crate trusts what is in one: a broken one can ask for more
 /// memory than there is, and that ends the process.
 fn has_precompiled(json: &Value) -> bool {
     match json {

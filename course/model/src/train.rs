@@ -188,7 +188,7 @@ impl<'c> Training<'c> {
 
     // ANCHOR: go_on
     /// Makes the steps that are left. Each depends on the state alone: where the text is read, the weights, the optimizer.
-    /// So it does not matter whether the process that makes it is the one that made the step before.
+    /// It therefore does not matter whether the process that makes it is the one that made the step before.
     ///
     /// # Errors
     /// What the library refuses; a checkpoint that can't be written.

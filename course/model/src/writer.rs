@@ -5,7 +5,7 @@ use quadrivium::model::Sampler;
 
 /// A model that goes on with a text.
 pub trait Writer {
-    /// Takes tokens in, and gives the logits `[v]` of the one behind them.
+    /// Takes tokens in, and gives the logits `[v]` of the one after them.
     ///
     /// # Errors
     /// More tokens than the model has positions; what the library refuses.

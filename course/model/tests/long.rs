@@ -60,7 +60,7 @@ fn every_encoding_has_a_finite_curve_and_two_runs_the_same_bits() {
     for encoding in encodings {
         let name = encoding["name"].as_str().unwrap();
         assert!(shown.contains(&format!("\n  {name} ")), "{shown}");
-        // A table of learned positions has a row for each trained one, and none behind.
+        // A table of learned positions has a row for each trained one, and none after those.
         let bands = if name == "learned" { 1 } else { 8 };
         for (values, count) in [("bands", bands), ("curve", 4 * bands)] {
             let values = encoding[values].as_array().unwrap();

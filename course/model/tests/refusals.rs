@@ -266,7 +266,7 @@ fn as_folder(file: &Path) {
     fs::create_dir(file).unwrap();
 }
 
-/// Whoever opens it waits until somebody writes.
+/// A program that opens it waits until another one writes.
 #[cfg(unix)]
 fn as_pipe(file: &Path) {
     fs::remove_file(file).unwrap();
@@ -488,7 +488,7 @@ fn models_that_can_not_be_used() {
             },
             "precompiled table",
         ),
-        // So can a chain of replacements.
+        // A chain of replacements can do the same.
         (
             "tokenizer.json",
             |file| {
@@ -561,7 +561,7 @@ fn models_that_can_not_be_used() {
     refused(&folder, &["eval", "--text", "none", "--model", "run"], "can't read none");
 }
 
-/// It would be read in place of the run's, and so nothing would show what was trained.
+/// It would be read instead of the run's, and so nothing would show what was trained.
 #[test]
 fn a_folder_with_a_model_is_none_for_a_run() {
     let folder = folder("with-a-model");

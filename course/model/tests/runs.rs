@@ -353,7 +353,7 @@ fn a_trained_model_writes_and_is_measured() {
     assert!(String::from_utf8(known.stdout).unwrap().contains("6,738,415,616"));
 }
 
-/// A text that ends inside a letter says so, and one that ends behind a letter does not.
+/// A text that ends inside a letter says so, and one that ends after a letter does not.
 #[test]
 fn the_last_letter_is_whole_or_it_is_said_that_it_is_not() {
     let folder = folder("letters");

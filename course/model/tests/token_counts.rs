@@ -1,4 +1,4 @@
-//! How often each token stands in the course's own book: the numbers of the page "Who owns which row".
+//! How often each token occurs in the course's own book: the numbers of the page "Who owns which row".
 
 use model::corpus::Corpus;
 use model::sizes::Size;
@@ -28,7 +28,7 @@ fn the_book_counts_its_tokens_right() {
     );
 }
 
-/// Writes the file anew.
+/// Writes the file again.
 #[test]
 #[ignore = "it writes the file that the other test reads"]
 fn record() {

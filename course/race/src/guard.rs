@@ -7,7 +7,7 @@ use learner::terminal::Terminal;
 use serde_json::Value;
 use std::error::Error;
 
-/// Who may take how many times as long as whom.
+/// Which program may take how many times as long as which.
 const BOUNDS: [(&str, f64, &str); 5] = [
     (FUSED, 1.0, COMPOSED),
     (FUSED, 4.0, PLAIN),
@@ -16,7 +16,7 @@ const BOUNDS: [(&str, f64, &str); 5] = [
     (TOKEN, 20.0, PASS),
 ];
 
-/// How many times a ratio of the book may be exceeded, on whatever machine: it has other cores and another memory.
+/// How many times a ratio of the book may be exceeded, on any machine: it has other cores and another memory.
 const ELSEWHERE: f64 = 4.0;
 
 /// How often a race is run before a ratio counts as exceeded. What disturbs a machine passes; slow code is slow each time.
@@ -68,7 +68,7 @@ fn checked(
     }
 }
 
-/// How many times as long somebody takes as somebody else.
+/// How many times as long one program takes as another.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Ratio {
     who: &'static str,

@@ -28,7 +28,7 @@ const COPY: &str = "copy";
 const FUSED: &str = "library, fused";
 /// The same by its formula, operation by operation.
 const COMPOSED: &str = "library, composed";
-/// What anybody would write first.
+/// What anyone would write first.
 const PLAIN: &str = "plain loop";
 /// The learner's code, as an implementation.
 const YOURS: &str = "yours";
@@ -68,7 +68,7 @@ fn main() -> ExitCode {
 fn run(arguments: &BenchArguments) -> learner::Result<bool> {
     let mine = learner::race::racers();
     let mut terminal = Terminal::stdout();
-    // What can't be written is said before anybody runs.
+    // What can't be written is said before any of them runs.
     let folder = arguments.out.as_path();
     let refused = |reason: std::io::Error| learner::Error::File {
         file: folder.display().to_string(),

@@ -15,7 +15,7 @@ use std::hint::black_box;
 
 /// A step of `cargo course model train`.
 pub const STEP: &str = "training step";
-/// The same parts, each with a forward and a backward pass of its own.
+/// The same parts, each with its own forward and backward pass.
 pub const PARTS: &str = "its parts";
 /// The matrix products alone, on one thread, without a tensor library.
 pub const PRODUCTS: &str = "its matrix products";

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 /// What is started.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// A learner's program: it computes, and has no need of other processes, of a network, or of anybody else.
+    /// A learner's program: it computes, and has no need of other processes, of a network, or of anyone else.
     Run,
     /// A compiler: it starts a linker.
     Build,
@@ -154,7 +154,7 @@ const COMPUTING: &[i64] = &[
     libc::SYS_dup,
     libc::SYS_dup3,
     libc::SYS_ppoll,
-    // Threads, signals of its own, clocks.
+    // Threads, its own signals, clocks.
     libc::SYS_futex,
     libc::SYS_sched_yield,
     libc::SYS_sched_getaffinity,

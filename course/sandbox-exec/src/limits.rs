@@ -10,21 +10,22 @@ pub fn set(name: &str, most: u64) -> crate::Result<()> {
         "memory" => Resource::As,
         "file" => Resource::Fsize,
         "stack" => Resource::Stack,
-        // Of the user, within the sandbox. It holds for nobody with the kernel's root: the grader starts as another.
+        // Of the user, within the sandbox. It does not hold for anyone with the kernel's root: the grader starts
+        // as another.
         "processes" => Resource::Nproc,
         "open" => Resource::Nofile,
         "core" => Resource::Core,
         _ => return Err(format!("no limit is called `{name}`").into()),
     };
-    // Who computes for too long gets a signal of its own first, so that it can be told from others.
+    // A program that computes for too long gets its own signal first, so that it can be distinguished from others.
     let maximum = if name == "cpu" { most + 1 } else { most };
     setrlimit(resource, Rlimit { current: Some(most), maximum: Some(maximum) }).map_err(|error| {
         format!("the limit {name}={most} can't be set over a lower one ({error})").into()
     })
 }
 
-/// Lets the signals of the limits end what follows, also where somebody above ignores them: that is inherited. A signal that is
-/// caught here is nobody's there.
+/// Lets the signals of the limits end what follows, also where a process above ignores them: that is inherited. A
+/// signal that is caught here has no handler there.
 pub fn heed_signals() -> crate::Result<()> {
     for signal in [SIGXCPU, SIGXFSZ] {
         signal_hook::flag::register(signal, Default::default())?;

@@ -56,9 +56,9 @@ fn become_it(arguments: &[String]) -> Result<std::convert::Infallible> {
             (name, number) => limits::set(name, number.parse()?)?,
         }
     }
-    // It does not outlive whoever started it, also not if that one is killed.
+    // It does not outlive the process that started it, not even if that one is killed.
     rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL))?;
-    // What somebody above had open and did not close. Standard input, output and error stay.
+    // What a process above had open and did not close. Standard input, output and error stay.
     close_fds::set_fds_cloexec(3, &[]);
     if let Some(kind) = guard {
         readable.push(program);

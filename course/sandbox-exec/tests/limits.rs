@@ -4,7 +4,7 @@
 use std::os::unix::process::ExitStatusExt;
 use std::process::Command;
 
-/// A shell, and so whoever it starts, may ignore the signals.
+/// A shell, and so every program it starts, may ignore the signals.
 #[test]
 fn limits_end_a_program_also_where_their_signals_are_ignored() {
     for (limit, script, signal) in

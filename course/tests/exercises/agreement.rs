@@ -1,7 +1,7 @@
 //! `cargo course grade` and `cargo course check` come to the same about each task, also where code is wrong.
 //!
 //! A submission has strange code in each of its components: bugs, or correct code, by authors who did not know the contract.
-//! Each is graded with a seed of its own. One is graded in each run, and `QUADRIVIUM_UNSEEN=all` grades twenty.
+//! Each is graded with its own seed. One is graded in each run, and `QUADRIVIUM_UNSEEN=all` grades twenty.
 #![cfg(target_os = "linux")]
 
 use crate::scratch::Scratch;

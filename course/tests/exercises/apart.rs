@@ -1,4 +1,4 @@
-//! Learners' code as a program of its own: judged over a pipe, it gets the grade that the autograder gives.
+//! Learners' code as a separate program: judged over a pipe, it gets the grade that the autograder gives.
 
 use crate::scratch::Scratch;
 use contract::component::Component;
@@ -72,7 +72,7 @@ fn rounded(grade: &Grade) -> Value {
     value
 }
 
-/// What the learner's invariant of the norm says of an implementation that stands here.
+/// What the learner's invariant of the norm says of an implementation in this process.
 fn refusal(program: &Path, implementation: &dyn GroupRmsNorm) -> Option<String> {
     let (mut child, mut ends) = started(program, &Order::Judge { slug: "norm".into() });
     let implementations =

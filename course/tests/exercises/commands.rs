@@ -108,7 +108,7 @@ fn one_empty_place_is_red() {
         // One that may call it, and does not in the solution, has nothing to wait for.
         let waits =
             |other: &Task| other.needs.contains(&task.place) && other.name != "frequencies/dynamic";
-        // All that might call it, so that none is blamed for it without being told to wait.
+        // All that might call it, so that none is blamed for it without a report that it has to wait.
         let near = |other: &Task| {
             let of = |caller: &Task| caller.component == other.component;
             other.component == task.component || TASKS.iter().any(|one| waits(one) && of(one))
@@ -481,7 +481,7 @@ fn a_save_is_graded_also_during_a_run() {
     save(&norm.solution_region("norm/uniform").unwrap());
     assert!(verdict().starts_with("  ok"));
     let stat = format!("/proc/{}/stat", process().unwrap());
-    // Nobody may have asked how it ended.
+    // No one may have asked how it ended.
     within("the loop ends", &|| {
         std::fs::read_to_string(&stat).map_or(true, |stat| stat.contains(") Z "))
     });

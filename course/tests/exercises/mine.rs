@@ -119,7 +119,7 @@ fn solutions_give_the_librarys_losses_and_bugs_differ_in_a_step_that_is_named() 
         );
     }
 
-    // As long as something is missing, the parts that are there stand in the library's model.
+    // As long as something is missing, the parts that are there are used in the library's model.
     let starter = cut(&scratch.read("exercises/attention/solution.rs"));
     scratch.write("exercises/src/attention.rs", &starter);
     let said = trained(&scratch, "10", "").ends_with(0);

@@ -92,7 +92,7 @@ fn a_copy_works_on_itself() {
     }
 }
 
-/// On Linux also on a disk of its own, by bubblewrap, in a folder that can't be written.
+/// On Linux also on a separate disk, by bubblewrap, in a folder that can't be written.
 #[test]
 fn a_folder_may_get_another_name_and_another_disk() {
     let scratch = Scratch::with_solutions();

@@ -215,7 +215,7 @@ fn grades_replace_nothing_but_grades() {
     }
 }
 
-/// Who keeps the starter's line has answered all the same.
+/// A learner who keeps the starter's line has answered all the same.
 #[test]
 fn an_answer_beside_the_line_to_do_is_graded() {
     let scratch = Scratch::with_solutions();

@@ -1,4 +1,4 @@
-//! One copy of the workspace for the tests around the exercises, with a target folder of its own.
+//! One copy of the workspace for the tests around the exercises, with its own target folder.
 //!
 //! The learner's own files may be in any state and stay as they are. Between two tests only
 //! `exercises/src` of the copy changes, so each costs one small build. What this workspace has built is

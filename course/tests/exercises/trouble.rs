@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-/// A file for each component that is nobody else's.
+/// A file for each component that belongs to no other.
 fn fill(scratch: &Scratch, round: usize) -> BTreeMap<String, String> {
     let sources = Source::all(&Workspace::find().unwrap()).unwrap();
     let of = |source: &Source| (source.file(), format!("{}// draft {round}\n", source.solution));
@@ -23,7 +23,7 @@ fn starter(slug: &str) -> String {
     Workspace::find().unwrap().starter(slug).unwrap()
 }
 
-/// What stands in a folder, by name.
+/// What is in a folder, by name.
 fn contents(folder: &Path) -> BTreeMap<String, String> {
     let Ok(entries) = folder.read_dir() else { return BTreeMap::new() };
     let of = |path: PathBuf| {
@@ -257,7 +257,7 @@ fn where_nothing_can_be_written_nothing_changes() {
     }
 }
 
-/// The same, and the script's own end comes behind the command's.
+/// The same, and the script's own end comes after the command's.
 #[cfg(target_os = "linux")]
 fn with_mounts_and_then(
     scratch: &Scratch,
@@ -292,7 +292,7 @@ fn no_environment_changes_what_a_command_says() {
         &[("LC_ALL", Some("C")), ("TERM", Some("dumb")), ("COLUMNS", Some("0"))],
         &[("TERM", None), ("TZ", Some("nowhere"))],
     ];
-    // Where rustup and cargo are, a home says; without one they are told.
+    // Where rustup and cargo are, a home says; without one they are given.
     let at = |name: &str, default: &str| {
         let home = || PathBuf::from(std::env::var_os("HOME").unwrap_or_default()).join(default);
         std::env::var_os(name).map_or_else(home, PathBuf::from)

@@ -1,6 +1,6 @@
 //! Bugs and correct code in dfdx by authors who knew the tasks, and neither the contract nor its museum.
 //!
-//! `course/tests/unseen` holds them, by set: each was written anew for a measurement, and kept after it. A few are
+//! `course/tests/unseen` holds them, by set: each was newly written for a measurement, and kept after it. A few are
 //! graded in each run. All of them (some 40 minutes), or those of one set:
 //! `QUADRIVIUM_UNSEEN=all cargo test -p course --test exercises unseen`, or `QUADRIVIUM_UNSEEN=seventh`.
 //! A new set goes into a new folder.
@@ -18,16 +18,16 @@ struct Cases {
     case: Vec<Case>,
 }
 
-/// Lines in place of those of the solution.
+/// Lines that replace those of the solution.
 #[derive(Deserialize)]
 pub struct Case {
     pub id: String,
-    /// The task between whose marks the lines stand.
+    /// The task between whose marks the lines are.
     pub task: String,
     pub code: String,
 }
 
-/// Bugs that pass, and why nobody need be refused for them.
+/// Bugs that pass, and why no one need be refused for them.
 const NO_BUGS: &[(&str, &str)] = &[
     ("rope/rotate-first-half-of-the-tables", EQUAL_HALVES),
     ("rope/rotate-first-half-of-tables", EQUAL_HALVES),
@@ -108,7 +108,7 @@ const NO_VARIANTS: &[(&str, &str)] = &[
 const OWNS_TAPE: &str =
     "this constant is `T::OWNS_TAPE` in the exercises, whose trait is one of their own";
 
-/// Cheats that pass, and why nobody need be refused for them.
+/// Cheats that pass, and why no one need be refused for them.
 const NO_CHEATS: &[(&str, &str)] = &[
     (
         "norm/types-zero-by-remainder",
@@ -195,7 +195,7 @@ pub fn with_lines(scratch: &Scratch, case: &Case) -> String {
     replaced(&solution, &place, &format!("{}\n", case.code))
 }
 
-/// What `cargo course check` says of each case's tasks, with its lines in place of the solution's.
+/// What `cargo course check` says of each case's tasks, with its lines instead of the solution's.
 fn graded(
     scratch: &Scratch,
     cases: Vec<(String, Case)>,

@@ -93,7 +93,7 @@ fn texts_that_can_not_be_used() {
     let mut cases = Vec::new();
     if cfg!(target_os = "linux") {
         assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
-        // Nobody writes to the one, and the other has no end.
+        // No one writes to the one, and the other has no end.
         cases = vec![(&pipe, "a pipe or a device"), (&zeros, "a pipe or a device")];
     }
     cases.extend([

@@ -1,4 +1,4 @@
-//! The learner's ranks as an implementation of the contract. Each runs in a thread of its own.
+//! The learner's ranks as an implementation of the contract. Each runs in its own thread.
 
 use super::Learner;
 use exercises::collectives;

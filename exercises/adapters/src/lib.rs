@@ -26,8 +26,8 @@ use exercises::prelude::{
 };
 use interfaces::interface::{Manner, Refusal, Reply, with_axes_reversed};
 
-/// Hands the components of the contract's registry to a macro of whoever judges: slug, interface, and the learner's own invariant,
-/// if there is a task about one. A component that is missing fails its tasks, by name.
+/// Hands the components of the contract's registry to a macro of the judging program: slug, interface, and the
+/// learner's own invariant, if there is a task about one. A component that is missing fails its tasks, by name.
 #[macro_export]
 macro_rules! components {
     ($given_to:ident) => {

@@ -1,7 +1,7 @@
 //! The learner's code as a program: plain values in, plain values out, over standard input and standard output.
 //!
-//! It holds no reference, no oracle and no known bug, and it gives no verdict. Whoever judges starts it, and sends an
-//! [`Order`] first.
+//! It holds no reference, no oracle and no known bug, and it gives no verdict. The judging program starts it, and sends
+//! an [`Order`] first.
 
 // rustc takes functions from it, so that a submission need not compile them.
 extern crate dfdx_prebuilt as _;
@@ -53,7 +53,8 @@ fn run() -> io::Result<()> {
 
 macro_rules! properties {
     ($($slug:ident: $interface:ident, $property:expr;)+) => {
-        /// What the learner's own invariant of a component says of whoever is on the other side, if there is a task about it.
+        /// What the learner's own invariant of a component says of the implementation on the other side, if there is a
+        /// task about it.
         fn property(slug: &str, asker: &Asker) -> Option<Result<(), String>> {
             match slug {
                 $(stringify!($slug) => {

@@ -30,7 +30,7 @@ pub struct Order {
 
 /// The order, if this process is a child. Which implementation is shown comes as a line on standard input: it is gone once it is
 /// read, so the learner's code can't ask for it. Nothing follows, and the end comes with that of the autograder, which
-/// ends this process too: nobody else would end a loop.
+/// ends this process too: nothing else would end a loop.
 pub fn asked_for() -> Option<Order> {
     let number = std::env::var(TASK).ok()?;
     let mut line = String::new();
@@ -46,7 +46,7 @@ pub fn asked_for() -> Option<Order> {
 
 /// Does it: writes the grade, or the words of a refusal.
 pub fn run(order: &Order) -> ExitCode {
-    // Who finds no file knows that this process could not begin.
+    // If the parent finds no file, it knows that this process could not begin.
     if let Err(error) = std::fs::write(&order.answer, "") {
         eprintln!("the answer can't be written: {error}");
         return ExitCode::FAILURE;

@@ -44,7 +44,7 @@ pub fn refusal(task: &Task, shown: Shown) -> Option<String> {
     said.unwrap_or_else(|| Some(write_an_adapter(task)))
 }
 
-/// A component that nobody hands on.
+/// A component that is not handed on.
 fn no_adapter(task: &Task) -> Grade {
     let sentence = "Every component has an adapter in the autograder, with all that its tasks need. That this one has \
                     none is a mistake of the course.";

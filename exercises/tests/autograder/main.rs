@@ -1,4 +1,4 @@
-//! The autograder. Each task is one test, and runs in a process of its own, so that a panic, an
+//! The autograder. Each task is one test, and runs in its own process, so that a panic, an
 //! endless loop or an abort in one can't hide the others.
 //!
 //! You need not read this to solve the exercises.

@@ -21,7 +21,8 @@ pub struct Own {
 }
 
 impl Own {
-    /// Takes the same files under names of its own, which costs no copy. Where a file can't have two names, it is used as it is.
+    /// Takes the same files under its own names, which costs no copy. Where a file can't have two names, it is used as
+    /// it is.
     ///
     /// # Errors
     /// The system does not say which program this is.

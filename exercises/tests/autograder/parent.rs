@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 /// Where to write all grades as JSON.
 const JSON: &str = "QUADRIVIUM_JSON";
 
-/// Columns of a report: as many as a terminal has, if nobody has made it wider.
+/// Columns of a report: as many as a terminal has, unless it was made wider.
 const WIDTH: usize = 80;
 
 type Grades = Arc<Mutex<BTreeMap<usize, Grade>>>;
@@ -136,7 +136,7 @@ fn write_json(grades: &BTreeMap<usize, Grade>) -> std::io::Result<()> {
     Ok(())
 }
 
-/// The grades so far. A task is judged once, whoever asks.
+/// The grades so far. A task is judged once, no matter who asks.
 struct Judged {
     own: Own,
     grades: Vec<OnceLock<Grade>>,
@@ -151,7 +151,7 @@ impl Judged {
         grade
     }
 
-    /// Judges a task in a process of its own; a task about a property in one for each implementation.
+    /// Judges a task in its own process; a task about a property in one for each implementation.
     fn alone(&self, task: &'static Task) -> &Grade {
         let place = TASKS.iter().position(|other| other.name == task.name).unwrap_or_default();
         self.grades[place].get_or_init(|| {

@@ -1,4 +1,4 @@
-//! Runs the learner's code in a process of its own, with a time limit.
+//! Runs the learner's code in a separate process, with a time limit.
 
 use crate::child::{self, UNWRITTEN};
 use crate::own::Own;
@@ -18,11 +18,11 @@ use wait_timeout::ChildExt;
 const SECONDS: &str = "QUADRIVIUM_SECONDS";
 const DEFAULT_SECONDS: u64 = 10;
 
-/// What a line costs that is printed, at least. So much is not counted as computing, up to the time limit once more; who
-/// prints more lines than that is stopped.
+/// What a line costs that is printed, at least. This much is not counted as computing, up to the time limit once more;
+/// a program that prints more lines than that is stopped.
 const LINE: Duration = Duration::from_micros(2);
 
-/// Whoever prints so many lines is told that they may be what takes the time.
+/// If code prints this many lines, the report says that they may be what takes the time.
 const MANY_LINES: u64 = 100_000;
 
 /// The memory that a process may have, in GiB. A machine without any left stops for minutes, and with it the editor.
@@ -154,7 +154,7 @@ fn ended(
 ) -> io::Result<Result<ExitStatus, Stop>> {
     const PATIENCE: u32 = 6;
     const LOOK: Duration = Duration::from_millis(100);
-    // This process may be stopped too, as by Ctrl-Z, and that time is nobody's.
+    // This process may be stopped too, as by Ctrl-Z, and that time is not counted.
     const LONGEST_LOOK: Duration = Duration::from_secs(1);
     let (mut last, mut so_far) = (Instant::now(), Duration::ZERO);
     loop {
@@ -187,7 +187,7 @@ fn memory(id: u32) -> Option<u64> {
 /// How long a process has computed. Known on Linux.
 fn computed(id: u32) -> Option<Duration> {
     let about = std::fs::read_to_string(format!("/proc/{id}/stat")).ok()?;
-    // Behind the name, which stands in parentheses, are the state and other fields; the 12th and the 13th count the
+    // After the name, which is in parentheses, are the state and other fields; the 12th and the 13th count the
     // hundredths of a second in the program and in the system.
     let fields: Vec<&str> = about.rsplit_once(')')?.1.split_whitespace().collect();
     let ticks = |nth: usize| fields.get(nth)?.parse::<u64>().ok();
@@ -202,7 +202,7 @@ fn run<T: DeserializeOwned>(
     let folder = tempfile::tempdir()?;
     let answer = folder.path().join("answer.json");
     let seconds = std::env::var(SECONDS).ok().and_then(|text| text.parse().ok());
-    // More than anybody waits, and less than overflows.
+    // More than anyone waits, and less than overflows.
     let seconds = seconds.unwrap_or(DEFAULT_SECONDS).min(u32::MAX.into());
     let (output, printed) = io::pipe()?;
     let mut command = Command::new(&own.program);
@@ -219,7 +219,7 @@ fn run<T: DeserializeOwned>(
     // Open until the process has ended: it ends when this end is closed.
     let mut order = process.stdin.take();
     if let Some(order) = &mut order {
-        // One that could not begin does not read it, and is told about below.
+        // One that could not begin does not read it, and is reported below.
         let _ = order.write_all(format!("{}\n", serde_json::to_string(&shown)?).as_bytes());
     }
     let lines = || output.so_far(Printed::lines);

@@ -1,6 +1,6 @@
 //! Tasks about a property: the learner's own invariant is shown to right and wrong implementations.
 //!
-//! Each implementation is met in a fresh process, and in an order that nobody knows: what a counter, a static or a file
+//! Each implementation is met in a fresh process, and in an order that no one knows: what a counter, a static or a file
 //! remembers of the implementations before says nothing about this one.
 
 use crate::own::Own;
@@ -83,7 +83,7 @@ fn ask_all(own: &Own, task: &'static Task, all: &[Shown]) -> Asked {
     asked.into_inner().expect("no thread panics")
 }
 
-/// The places `0..n` in an order of their own in each run.
+/// The places `0..n` in a new order in each run.
 fn shuffled(n: usize) -> Vec<usize> {
     let random = RandomState::new();
     let mut places: Vec<usize> = (0..n).collect();

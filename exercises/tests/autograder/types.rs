@@ -14,7 +14,7 @@ use std::process::{Command, Stdio};
 
 /// Grades a task about types.
 pub fn judge(task: &Task, rule: &Rule, adapter: &Adapter, run: &Run) -> Grade {
-    // Whoever starts the autograder does so in this package's folder, wherever that is by now.
+    // The autograder is started in this package's folder, wherever that is by now.
     let file = Path::new("src").join(task.file());
     let file = std::fs::read_to_string(file).unwrap_or_default();
     let keeps =

@@ -15,8 +15,8 @@ use quadrivium::tensor::*;
 /// The weights of attention, `[b, nh, s, s]`: row `i` of a head says how much of each value token `i`
 /// takes.
 ///
-/// `x` are the tokens as they come in, behind the norm. [`GroupedQueryAttention`] computes the same
-/// weights on its way, and keeps none of them.
+/// `x` are the tokens as they come in, after the norm. [`GroupedQueryAttention`] computes the same weights on its way,
+/// and keeps none of them.
 ///
 /// # Errors
 /// Positions that the encoding does not have; what the device reports.
@@ -54,7 +54,7 @@ where
 }
 // ANCHOR_END: weights
 
-/// One head on one text. Row `i` has the weights of the positions `0 ..= i`; those behind are 0.
+/// One head on one text. Row `i` has the weights of the positions `0 ..= i`; those after are 0.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Head {
     /// `s` rows, of 1 to `s` weights.
@@ -175,9 +175,9 @@ impl Maps {
         (0..=i).rev().find(|j| self.tokens[*j].starts_with('␣')).unwrap_or(0)
     }
 
-    /// Two means of a head's weights, over tokens that stand two or more behind the beginning of their word: the weight on that
-    /// beginning, and the weight of any token on one that is as far back and begins no word. `None` if there are none to
-    /// compare.
+    /// Two means of a head's weights, over tokens that are two or more after the beginning of their word: the weight on
+    /// that beginning, and the weight of any token on one that is as far back and begins no word. `None` if there are
+    /// none to compare.
     pub fn words(&self, head: &Head) -> Option<[f64; 2]> {
         let tokens = 0..self.tokens.len();
         let pairs: Vec<[f64; 2]> = (tokens.clone().filter(|i| self.word(*i) + 2 <= *i))
@@ -254,7 +254,7 @@ fn map(area: &Area, title: &str, head: &Head) -> Painted {
             Rectangle::new([corner, (corner.0 + 1.0, corner.1 + 1.0)], heat(*weight).filled())
         }))?;
     }
-    // Behind this line is what comes later.
+    // Past this line is what comes later.
     let edge = [(0.0, 0.0), (s as f64, s as f64)];
     chart.draw_series(LineSeries::new(edge, INK))?;
     Ok(())
@@ -309,8 +309,8 @@ mod tests {
         dev.tensor_from_vec(draws.values(S * H), (1, S, Const)) // [1, s, h]
     }
 
-    /// A softmax of `n` terms in `f32`: its sum is off by `n` roundings, and each quotient by one. What an exponential is off
-    /// stands above and below the line.
+    /// A softmax of `n` terms in `f32`: its sum is off by `n` roundings, and each quotient by one. What an exponential
+    /// is off is shown above and below the line.
     #[test]
     fn each_row_sums_to_one_and_does_not_look_ahead() {
         let dev = Cpu::default();
@@ -387,8 +387,8 @@ mod tests {
         let maps =
             Maps { tokens: tokens(&["E", "ach", "er", "␣t", "o", "k", "en"]), blocks: vec![] };
         assert_eq!((0..7).map(|i| maps.word(i)).collect::<Vec<_>>(), [0, 0, 0, 3, 3, 3, 3]);
-        // Rows 2, 5 and 6 count, with a third, a sixth and a seventh. Two back from rows 3, 4 and 6, and three back from
-        // rows 4 and 5, stand tokens that begin no word.
+        // Rows 2, 5 and 6 count, with a third, a sixth and a seventh. Two back from rows 3, 4 and 6, and three back
+        // from rows 4 and 5, are tokens that begin no word.
         let [start, others] = maps.words(&Head::alike(7)).unwrap();
         assert!((start - (1.0 / 3.0 + 1.0 / 6.0 + 1.0 / 7.0) / 3.0).abs() < 1e-15, "{start}");
         let [two, three] =
@@ -406,7 +406,7 @@ mod tests {
         let blocks = look(&model, &dev, &[0, 1, 2, 1]).unwrap();
         assert_eq!(blocks.iter().map(Vec::len).collect::<Vec<_>>(), [2; 3]);
         assert!(look(&model, &dev, &[0, 5]).is_err(), "there is no id 5");
-        // Each block gets what the one before it gives, and its attention gets that behind the norm.
+        // Each block gets what the one before it gives, and its attention gets that after the norm.
         let ids = dev.tensor_from_vec(vec![0, 1, 2, 1], (1, 4)); //           [b, s]
         let mut x = model.embed_tokens.embed(ids).unwrap(); //                [b, s, h]
         for (block, shown) in model.layers.modules.iter().zip(&blocks) {

@@ -25,7 +25,7 @@ pub trait Pupil {
 
     /// Its loss on what [`teach`](super::letters::teach) holds out of the text, by position in windows of [`LONG`] letters.
     ///
-    /// Each point is the mean of a band of positions, over the same letters in all bands: what stands before them is all
+    /// Each point is the mean of a band of positions, over the same letters in all bands: what comes before them is all
     /// that differs.
     ///
     /// # Errors
@@ -82,8 +82,8 @@ fn loss(logits: &[f64], next: usize) -> f64 {
     most + logits.iter().map(|logit| (logit - most).exp()).sum::<f64>().ln() - logits[next]
 }
 
-/// The means of the bands, each at the middle of its positions, which are counted from 1. The letters that are asked about
-/// stand once in each band of some window.
+/// The means of the bands, each at the middle of its positions, which are counted from 1. The letters that are asked
+/// about are once in each band of some window.
 fn bands(losses: &[Vec<f64>]) -> Vec<(f64, f64)> {
     let point = |band: usize| {
         let windows = &losses[BANDS - 1 - band..losses.len() - band];
@@ -105,8 +105,8 @@ mod tests {
         ScaledRope::new(dev, ScaledRopeConfig::new(plain, positions)).unwrap()
     }
 
-    /// Losses that tell their letter: then each band has the mean of the same letters. Losses that tell their position: then
-    /// it has the mean of its own positions.
+    /// Losses that show their letter: then each band has the mean of the same letters. Losses that show their position:
+    /// then it has the mean of its own positions.
     #[test]
     fn each_band_asks_about_the_same_letters() {
         let windows = |loss: &dyn Fn(usize, usize) -> usize| -> Vec<Vec<f64>> {
@@ -115,7 +115,7 @@ mod tests {
         };
         let letters = bands(&windows(&|start, at| start + at));
         assert_eq!(letters.len(), BANDS);
-        // The bands 7 to 23 of the text stand at each place of a window.
+        // The bands 7 to 23 of the text are at each place of a window.
         let (first, last) = ((BANDS - 1) * BAND, 24 * BAND - 1);
         let mean = (first + last) as f64 / 2.0;
         assert!(letters.iter().all(|(_, loss)| *loss == mean), "{letters:?}");

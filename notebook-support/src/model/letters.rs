@@ -166,8 +166,8 @@ fn loss<P: Fits, X: Fits>(model: &Encoded<P, X>, ids: &[usize]) -> Result<f64> {
 }
 
 /// The mean loss of counted pairs: a letter after `a` is as probable as it was seen there, and a letter that was not seen
-/// there as probable as it is anywhere. How much is left for those is the part of new letters behind `a` so far (Witten and
-/// Bell 1991). No letter is impossible: each is counted once more than it was seen.
+/// there as probable as it is anywhere. How much is left for those is the part of new letters after `a` so far (Witten
+/// and Bell 1991). No letter is impossible: each is counted once more than it was seen.
 fn pairs(ids: &[usize], asked: &[usize]) -> f64 {
     let mut single = [1.0f64; VOCAB];
     let mut pair = vec![[0.0f64; VOCAB]; VOCAB];
@@ -224,7 +224,7 @@ pub fn maps(model: &Model, text: &str) -> Result<Maps> {
 mod tests {
     use super::*;
 
-    /// A text in which each letter tells the next one but for the first after `x`.
+    /// A text in which each letter determines the next one, except for the first after `x`.
     fn text() -> String {
         "xabcabcaxbcabcab".repeat(300)
     }
@@ -249,11 +249,12 @@ mod tests {
     #[test]
     fn pairs_by_hand() {
         let of = |text: &str| ids(text);
-        // `abababac`: behind a come b, b, b, c; so 4 were seen, of 2 kinds. Counted in all: b 4 times, with the one more.
+        // `abababac`: after a come b, b, b, c; so 4 were seen, of 2 kinds. Counted in all: b 4 times, with the one
+        // more.
         let all = 7.0 + 128.0;
         let want = -((3.0 + 2.0 * 4.0 / all) / (4.0 + 2.0f64)).ln();
         assert!((pairs(&of("abababac"), &of("ab")) - want).abs() < 1e-12);
-        // Behind c nothing was seen.
+        // After c nothing was seen.
         let want = -(4.0f64 / all).ln();
         assert!((pairs(&of("abababac"), &of("cb")) - want).abs() < 1e-12);
     }

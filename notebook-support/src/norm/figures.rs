@@ -23,7 +23,7 @@ const SIZES: Range<f64> = 1e-8..1e1;
 /// Sizes of y there.
 const RESULTS: Range<f64> = 1e-6..1e1;
 
-/// The size of y against the size of x, for each place where eps can stand. `measured` are
+/// The size of y against the size of x, for each place where eps can be. `measured` are
 /// `(size of x, size of y)`; the figure shows those that are on its axes.
 ///
 /// # Errors
@@ -136,7 +136,7 @@ pub fn histograms(
             let edge = if widest > 0.0 { WIDTH * widest } else { 1.0 };
             let (head, column) = column.split_vertically(26);
             head.draw(&Text::new(words, (180, 2), axis_font()))?;
-            // The last panel is higher: the names of the axis stand below it.
+            // The last panel is higher: the names of the axis are below it.
             let (upper, last) = column.split_vertically((groups as u32 - 1) * 92);
             let panels = if groups > 1 { upper.split_evenly((groups - 1, 1)) } else { vec![] };
             for (g, (panel, group)) in panels.iter().chain([&last]).zip(&values).enumerate() {

@@ -15,7 +15,7 @@ use quadrivium::parallel::shard_range;
 pub const LOAD: &str = "Do equal shards of the table mean equal work?";
 
 /// Which rank owns which token of a text, and how many tokens each rank owns. `ids` are the tokens.
-/// From the fifth rank on the colours begin anew.
+/// From the fifth rank on the colours begin again.
 ///
 /// # Errors
 /// A world size that does not divide `vocab_size`, an id outside of it, what plotters reports.
@@ -166,7 +166,7 @@ pub fn words(area: &Area, at: (i32, i32), text: String, side: HPos) -> Painted {
 ///
 /// `tokens` are a name and an id for each; `parts` has `[s, e]` of each rank in one row, and `shard_rows`
 /// is `n`. A number other than 0 that comes from a rank that does not own the token has a frame and
-/// another ground: it leaks. So has its sum. Good for about 8 tokens, 4 ranks, and 2 numbers a row.
+/// another ground: it leaks. And so has its sum. Good for about 8 tokens, 4 ranks, and 2 numbers a row.
 ///
 /// # Errors
 /// What plotters reports.

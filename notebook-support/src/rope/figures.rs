@@ -199,7 +199,7 @@ pub fn decay(
 }
 
 /// How many times slower each plane gets for each ratio, by interpolation and by NTK. Two ratios have
-/// colours of their own.
+/// their own colours.
 ///
 /// # Errors
 /// Settings that the library refuses.
@@ -213,7 +213,7 @@ pub fn slowing(head_dim: usize, base: f64, ratios: &[f64]) -> Result<Figure> {
     let curves = ratios.iter().map(|&ratio| slowed(ratio)).collect::<Result<Vec<_>>>()?;
     let flat = |ratio: f64| vec![(0.0, ratio), ((planes - 1) as f64, ratio)];
     let top = ratios.iter().fold(1.0, |top: f64, &ratio| top.max(ratio)) + 1.0;
-    // The chart is 350 pixels high, and the legend stands below the line of the largest ratio. A few
+    // The chart is 350 pixels high, and the legend is below the line of the largest ratio. A few
     // planes leave room at the right.
     let legend_at = match planes {
         16.. => SeriesLabelPosition::Coordinate(24, (350.0 / top).round() as i32 + 31),

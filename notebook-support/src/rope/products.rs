@@ -28,7 +28,7 @@ pub fn products(ids: &[usize], plain: &[Vec<f64>], turned: &[Vec<f64>]) -> Resul
     Figure::paint(PRODUCTS, (960, 500), |area| heat_maps(area, "q·k/√hd", maps, &marked))
 }
 
-/// Where the most frequent id stands; nothing if no id occurs twice. Of several, the first.
+/// Where the most frequent id is; nothing if no id occurs twice. Of several, the first.
 fn most_frequent(ids: &[usize]) -> Vec<usize> {
     let places = |id: usize| (0..ids.len()).filter(move |&t| ids[t] == id).collect::<Vec<_>>();
     let mut best = Vec::new();

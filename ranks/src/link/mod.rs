@@ -37,7 +37,7 @@ pub trait Link: Sized + 'static {
     fn patience(&self) -> u64;
 }
 
-/// Who was not heard, by name.
+/// The ranks that were not heard, by name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Lost {
     /// Not in time.

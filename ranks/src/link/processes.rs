@@ -1,7 +1,7 @@
 //! Ranks that are processes, over MPI.
 //!
-//! MPI's own calls wait for ever if a rank does not come. So no call here waits: each is begun, and asked again and again
-//! whether it is done, until the patience ends. The few that can't be asked are watched by [`crate::watch`].
+//! MPI's own calls wait for ever if a rank does not come. Therefore no call here waits: each is begun, and asked again
+//! and again whether it is done, until the patience ends. The few that can't be asked are watched by [`crate::watch`].
 
 use super::{Link, Lost, members, names_of};
 use crate::communicator::{Op, Values};

@@ -70,7 +70,7 @@ impl Link for Threads {
     fn exchange(&self, out: &[(usize, &[u8])], from: &[usize]) -> Result<Vec<Vec<u8>>, Lost> {
         let deadline = Instant::now() + self.patience;
         for (rank, bytes) in out {
-            // Whoever has ended is named by those who wait for it.
+            // A rank that has ended is named by those that wait for it.
             let _ = self.to[*rank].send(Parcel::Bytes(bytes.to_vec()));
         }
         let take = |rank: &usize| match self.take(*rank, deadline)? {

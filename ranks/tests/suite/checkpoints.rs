@@ -197,7 +197,7 @@ fn an_index_with_other_words_is_refused() {
     assert!(refused(&other).contains("it is of step 4, and the folder is not"));
 }
 
-/// An index whose digest is right, though nobody here wrote it.
+/// An index whose digest is right, though it was not written here.
 #[test]
 fn an_index_that_asks_for_what_is_not_there_is_refused() {
     let folder = tempfile::tempdir().unwrap();
@@ -222,7 +222,7 @@ fn an_index_that_asks_for_what_is_not_there_is_refused() {
     assert!(said.contains("is not all there"), "{said}");
 }
 
-/// Who reads a pipe to which nobody writes waits for ever.
+/// A program that reads a pipe to which no one writes waits for ever.
 #[test]
 fn a_pipe_in_place_of_a_file_is_refused() {
     let folder = tempfile::tempdir().unwrap();

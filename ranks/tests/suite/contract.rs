@@ -1,4 +1,4 @@
-//! The course's own contract, held to ranks: whoever asks does not see that the table is cut.
+//! The course's own contract, held to ranks: the asking side does not see that the table is cut.
 //!
 //! Three components judge them: the embedding, its shards, and the loss. No invariant is left out, and none is asked otherwise
 //! than of the library. Where it is about one rank of a world that is not the one at hand, the ranks answer as `ranks::part`
@@ -132,7 +132,7 @@ impl CrossEntropy for Sharded {
     }
 }
 
-/// As many threads as a case has ranks: each stands for one of those that are asked about.
+/// As many threads as a case has ranks: each represents one of those that are asked about.
 struct OneOfThreads;
 
 fn world(case: &ShardCase) -> Sharded {

@@ -1,5 +1,5 @@
-//! Ranks that are killed, that never come, or that were started with other settings: everybody ends, and the command says
-//! in one line who it was.
+//! Ranks that are killed, that never come, or that were started with other settings: every rank ends, and the command
+//! says in one line who it was.
 
 use crate::support::{RANKS, Random, alone, refuses, said, text};
 use ranks::checkpoint;
@@ -53,7 +53,7 @@ fn a_rank_of_a_copy_is_named() {
     let grid = ["-n", "4", "--copies", "2", "--patience", "5", "--fault"];
     let of = |fault, words| refuses(&[&grid[..], &[fault]].concat(), &[words]);
     of("3:stuck:2", "ended: rank 3 did not come to call");
-    // Of two nobody knows who is right.
+    // Of two no one knows who is right.
     of("3:batch:2", "ended: rank 3 has other input than rank 2 in call");
     of("2:batch:2", "ended: rank 3 has other input than rank 2 in call");
     of("2:panics:2", "ended: rank 2 panicked");
@@ -259,7 +259,7 @@ fn many_ranks_are_stopped() {
     stopped_at_random(12, "any");
 }
 
-/// Who is stopped where nobody is left to miss it: all ranks at once; mpirun itself.
+/// Ranks that are stopped where no one is left to miss them: all ranks at once; mpirun itself.
 #[test]
 fn what_nobody_can_miss_is_missed() {
     let _alone = alone();
@@ -279,7 +279,7 @@ fn what_nobody_can_miss_is_missed() {
     ended(&|started| vec![started.mpirun()], "mpirun was stopped for more than 3 s");
 }
 
-/// A command at work, in a folder for temporary files of its own.
+/// A command at work, in its own folder for temporary files.
 struct AtWork {
     folder: tempfile::TempDir,
     command: Child,
@@ -301,7 +301,7 @@ impl AtWork {
         let temporary = folder.path().join("temporary");
         std::fs::create_dir(&temporary).unwrap();
         let mut command = Command::new(program);
-        // A group of its own, as a shell gives it.
+        // A separate group, as a shell gives it.
         command.args(arguments).args(more).env("TMPDIR", &temporary);
         let command = command.process_group(0).stderr(Stdio::piped()).spawn().unwrap();
         let mut roll = PathBuf::new();
@@ -328,7 +328,7 @@ impl AtWork {
         stat.rsplit_once(") ").unwrap().1.split(' ').nth(1).unwrap().parse().unwrap()
     }
 
-    /// Waits until nobody is left; what is left of its temporary files, and what it said.
+    /// Waits until no process is left; what is left of its temporary files, and what it said.
     fn end(self) -> (Vec<PathBuf>, String) {
         let output = self.command.wait_with_output().unwrap();
         assert!(!output.status.success());
@@ -363,7 +363,7 @@ fn nothing_is_left_where_temporary_files_lie() {
     assert_eq!(work.end().0, Vec::<PathBuf>::new());
 }
 
-/// mpirun itself is killed, and nobody is left to end the ranks but they themselves. Open MPI's do so once MPI has started;
+/// mpirun itself is killed, and only the ranks themselves are left to end them. Open MPI's do so once MPI has started;
 /// before, only the ranks' own watch can notice.
 #[test]
 fn ranks_do_not_outlive_mpirun() {
@@ -390,7 +390,7 @@ fn mpirun_that_is_killed_is_named() {
     assert_eq!(started.wait(LIMIT), Ended::Badly(why.into()));
 }
 
-/// The command and mpirun are killed: a rank that has not signed has nobody who knows it, and one that is stopped notices
+/// The command and mpirun are killed: a rank that has not signed is known to no one, and one that is stopped notices
 /// nothing.
 #[test]
 fn no_rank_outlives_all() {
@@ -408,7 +408,7 @@ fn no_rank_outlives_all() {
     }
 }
 
-/// The command itself is killed: nobody is left to end mpirun and its ranks.
+/// The command itself is killed: no one is left to end mpirun and its ranks.
 #[test]
 fn ranks_do_not_outlive_the_command() {
     let _alone = alone();

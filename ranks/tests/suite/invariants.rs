@@ -1,4 +1,4 @@
-//! What every world must keep, whatever its ranks are. Each is a function from a world to a complaint.
+//! What every world must keep, no matter what its ranks are. Each is a function from a world to a complaint.
 
 use crate::support::Random;
 use contract::collectives::oracle::{passes, tree, whole};
@@ -93,8 +93,8 @@ fn values(world: &dyn World) -> Verdict {
     Ok(())
 }
 
-/// Rows are copied whatever they hold; a NaN stays with the tokens that ask for it. Only the sign of a zero may be lost:
-/// 0 + -0 = 0.
+/// Rows are copied no matter what they hold; a NaN stays with the tokens that ask for it. Only the sign of a zero may
+/// be lost: 0 + -0 = 0.
 fn special_values(world: &dyn World) -> Verdict {
     let special = [f32::NAN, f32::INFINITY, f32::NEG_INFINITY, 1e-45, 3e38, -0.0];
     for (place, value) in special.into_iter().enumerate() {
@@ -230,7 +230,7 @@ impl Projected {
                 for j in 0..h {
                     let (token, element) = (row * h + j, id * h + j);
                     dx[token] += dlogit * at(weight, element);
-                    // A sum of V products, in whatever order, over ranks or not: at most V roundings.
+                    // A sum of V products, in any order, over ranks or not: at most V roundings.
                     dx_bound[token] +=
                         (dlogit_bound + V as f64 * U * dlogit.abs()) * at(weight, element).abs();
                     dw[element] += dlogit * at(x, token);
@@ -289,7 +289,8 @@ fn large_logits(world: &dyn World) -> Verdict {
     projected.holds(&asked(world, &projected.question(None))?)
 }
 
-/// A rank that reads other ids than the others is named. Two ranks can't tell which of them is wrong, and both are named.
+/// A rank that reads other ids than the others is named. Two ranks can't know which of them is wrong, and both are
+/// named.
 fn other_ids_refused(world: &dyn World) -> Verdict {
     if world.world_size() == 1 {
         return Ok(());
@@ -310,8 +311,8 @@ fn other_ids_refused(world: &dyn World) -> Verdict {
     Ok(())
 }
 
-/// An id outside the vocabulary is the same error on every rank, whoever sees it, also where the ranks' rows are filled up
-/// to a whole shard. Afterwards the ranks answer as before.
+/// An id outside the vocabulary is the same error on every rank, no matter which one sees it, also where the ranks'
+/// rows are filled up to a whole shard. Afterwards the ranks answer as before.
 fn bad_id_refused(world: &dyn World) -> Verdict {
     for v in [V, 50] {
         let (_, _, question) = lookup(15, v, true, None);

@@ -10,9 +10,9 @@
 //! | `training` | do 100 steps give the losses and weights of one process |
 //! | `contract` | do they keep the course's own contract of embedding, shards and loss |
 //! | `starts` | what is refused before anything starts |
-//! | `checkpoints` | is each checkpoint whole, and whatever else is in its folder untouched |
-//! | `faults` | does everybody end when a rank is killed, or stops, or never comes, and is the right one named |
-//! | `refusals` | is a refusal the same on every rank, and does nobody wait for ever |
+//! | `checkpoints` | is each checkpoint whole, and all else in its folder untouched |
+//! | `faults` | does every rank end when one is killed, or stops, or never comes, and is the right one named |
+//! | `refusals` | is a refusal the same on every rank, and does no rank wait for ever |
 
 mod checkpoints;
 mod contract;

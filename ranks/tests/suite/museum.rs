@@ -23,9 +23,9 @@ enum Bug {
     MaxNotShared,
     /// Owned gradients are added up as if the rows were copies.
     OwnedGradientAllReduced,
-    /// Nobody asks whether all read the same tokens.
+    /// No one asks whether all read the same tokens.
     DifferentBatches,
-    /// Nobody asks whether a rank has refused: the others go on without it.
+    /// No one asks whether a rank has refused: the others go on without it.
     RefusalNotShared,
     /// The gradient of the output's input stays what each rank's own rows make of it.
     InputGradientNotSummed,
@@ -239,7 +239,7 @@ fn a_mean_in_place_of_a_sum_is_caught() {
     );
 }
 
-/// Embeddings have no maximum, and small logits forgive none: each rank's exponentials have a scale of their own.
+/// Embeddings have no maximum, and small logits forgive none: each rank's exponentials have their own scale.
 #[test]
 fn a_maximum_that_is_not_shared_is_caught() {
     assert_eq!(
@@ -292,7 +292,7 @@ fn a_collective_under_a_condition_is_caught() {
     assert_eq!(words, [expected; 3]);
 }
 
-/// The blocks are on every rank, and nobody exchanges their gradients. So ranks compare them in each step.
+/// The blocks are on every rank, and their gradients are not exchanged. Ranks therefore compare them in each step.
 #[test]
 fn blocks_that_drift_apart_are_caught() {
     let world = WrongRanks { ranks: 3, bug: Bug::InputGradientNotSummedInTraining };

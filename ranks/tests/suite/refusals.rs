@@ -1,4 +1,4 @@
-//! Nobody waits for ever, and every rank says who it was.
+//! No rank waits for ever, and every rank says who it was.
 
 use crate::support::{ANSWERS, alone};
 use quadrivium::loss::IGNORE;
@@ -77,7 +77,7 @@ fn a_thread_that_panics_is_named() {
     }
 }
 
-/// Without a patience of its own each rank would wait for ever.
+/// Without its own patience each rank would wait for ever.
 #[test]
 fn a_thread_that_never_comes_is_named() {
     let said = ranks::link::threads::run_for(3, Duration::from_millis(200), |comm| {
@@ -164,7 +164,7 @@ fn what_a_copy_refuses_all_copies_refuse() {
     assert!(said.iter().all(|of_rank| *of_rank == expected), "{said:?}");
 }
 
-/// What one rank alone can see is told to the others before they wait for it.
+/// What one rank alone can see is sent to the others before they wait for it.
 #[test]
 fn what_one_rank_refuses_is_the_same_on_all() {
     let alike = |work: &(dyn Fn(&Rc<dyn Communicator>) -> ranks::error::Result<()> + Sync)| {
@@ -228,7 +228,7 @@ fn what_one_rank_refuses_is_the_same_on_all() {
     }
 }
 
-/// Once ranks are at different calls nothing can be exchanged any more, and nobody waits to learn it again.
+/// Once ranks are at different calls nothing can be exchanged any more, and no one waits to learn it again.
 #[test]
 fn ranks_that_are_apart_stay_so() {
     let said = threads::run(3, |comm| {

@@ -16,7 +16,7 @@ pub const PATIENCE: Duration = Duration::from_secs(60);
 /// How many ranks are tried: 2, 3, 4 and 8, or the one number in `QUADRIVIUM_RANKS`.
 ///
 /// # Panics
-/// What stands there is no number.
+/// What is there is no number.
 pub fn worlds() -> Vec<usize> {
     match std::env::var("QUADRIVIUM_RANKS") {
         Ok(ranks) => vec![ranks.parse().expect("QUADRIVIUM_RANKS is a number of ranks")],

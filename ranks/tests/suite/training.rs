@@ -45,7 +45,7 @@ fn in_order(world_size: usize, untied: bool) -> Question {
     }
 }
 
-/// One rank, with the output tied to the table, and with a matrix of its own.
+/// One rank, with the output tied to the table, and with its own matrix.
 static ONE: [LazyLock<Answer>; 2] = [
     LazyLock::new(|| train(&OfThreads::new(1), in_order(1, false))),
     LazyLock::new(|| train(&OfThreads::new(1), in_order(1, true))),
@@ -104,8 +104,9 @@ fn processes_in_order_train_bit_for_bit_as_one() {
 }
 
 /// In the engine's order. From the same weights, the logits are the same bits in both orders, and so are the largest of
-/// them; the totals, in `f64`, differ by less than half a unit of an `f32`. So the losses of a step, rounded to `f32`, are at
-/// most one unit apart. (Later weights are not compared: differences of a few bits grow from step to step.)
+/// them; the totals, in `f64`, differ by less than half a unit of an `f32`. The losses of a step, rounded to `f32`, are
+/// therefore at most one unit apart. (Later weights are not compared: differences of a few bits grow from step to
+/// step.)
 fn as_good_as_in_order(world: &dyn World, steps: usize) {
     for untied in [false, true] {
         as_good(world, steps, untied);

@@ -64,11 +64,11 @@ fn over_tokens<B: Dim, S: Dim, N: Dim, H: Dim, M: Dim, W: Float, D: Device<W>>(
 /// `(q + v) . (W_r R_j) / sqrt(hd)` for each query and each key, `j` positions before it: `[b, nh, s, t]`.
 ///
 /// Shapes: `q` `[b, s, nh, hd]`, the queries of the LAST `s` of `keys` positions; `v` `[nh, hd]`; `weight`, which is
-/// `W_r`, `[nh * hd, h]`. What stands at keys behind the query means nothing; attention hides it.
+/// `W_r`, `[nh * hd, h]`. The values at keys after the query mean nothing; attention hides them.
 ///
 /// All distances are scored at once, `[b, nh, s, t]`, the farthest first. Then row `i` has to move by `s - 1 - i`
-/// places to the left, and a change of shape does it: with one 0 before each row, read anew in rows of `s`, and
-/// without the first of them.
+/// places to the left, and a change of shape does it: put one 0 before each row, read the result in rows of `s`, and
+/// drop the first of them.
 ///
 /// Source: Dai et al. 2019, "Transformer-XL", section 3.3 and appendix B. The authors' code has the sines of `R`
 /// before the cosines, so its `W_r` has its columns in another order.
@@ -92,8 +92,8 @@ where
     scores(q, v, weight, keys, base, Arrange::Shift)
 }
 
-/// What [`relative_scores`] computes, without the trick: each score is fetched from its distance. What stands at keys
-/// behind the query is 0. It goes by way of the host, and is there to be read and compared.
+/// What [`relative_scores`] computes, without the trick: each score is fetched from its distance. The values at keys
+/// after the query are 0. It goes by way of the host, and is there to be read and compared.
 ///
 /// # Errors
 /// As for [`relative_scores`].

@@ -1,4 +1,5 @@
-//! Transformer-XL's relative positions: what a query has to say of each distance, whatever key stands there.
+//! Transformer-XL's relative positions: what a query has to say of each distance, regardless of the
+//! key.
 
 mod formula;
 mod module;

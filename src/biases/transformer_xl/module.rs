@@ -112,7 +112,7 @@ impl<const H: usize, const NH: usize, const HD: usize, F: Float, D: Backend<F>>
         Ok(position)
     }
 
-    /// Draws all three anew. The same seed gives the same numbers.
+    /// Draws all three again. The same seed gives the same numbers.
     ///
     /// # Errors
     /// What the device reports.

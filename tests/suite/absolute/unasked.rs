@@ -43,7 +43,7 @@ fn sinusoids_let_the_gradient_pass() {
     assert_eq!(grads.get(&x).as_vec(), want.as_vec());
 }
 
-/// A copy in another type has the base too: dfdx builds it anew.
+/// A copy in another type has the base too: dfdx builds it again.
 #[test]
 fn the_base_travels() {
     let sinusoidal = Sinusoidal::new(100.0).unwrap();
@@ -185,7 +185,7 @@ fn fused_and_composed_agree() {
     }
 }
 
-/// Whatever was asked before, and by whichever clone, changes nothing.
+/// What was asked before, and by which clone, changes nothing.
 #[test]
 fn kept_rows_are_those_of_the_formula() {
     let module = Sinusoidal::default();

@@ -52,7 +52,7 @@ fn softmax_backward_is_dfdx_own() {
     assert!(matches!(error, Error::Shape { .. }), "{error}");
 }
 
-/// Tokens that are no text are seen by nobody but themselves: not in the mask, and not in the values.
+/// Tokens that are no text are seen only by themselves: not in the mask, and not in the values.
 #[test]
 fn padding_is_not_seen() {
     let mask = causal_mask(0, 3, 3, &[0, 2]);
@@ -92,7 +92,7 @@ fn what_does_not_fit_is_an_error() {
     assert!(repeat_kv(heads(k, 1.0), usize::MAX).is_err());
 }
 
-/// A clone of a cache goes its own way, and a cleared one begins anew.
+/// A clone of a cache goes its own way, and a cleared one begins again.
 #[test]
 fn a_cache_is_cloned_and_cleared() {
     let piece = |s: usize, k: f64| {

@@ -39,7 +39,7 @@ fn xl() -> TransformerXl<8, 2, 4, f64, Dev> {
     TransformerXl::new(&dev(), config).unwrap()
 }
 
-/// Token by token is one call, but for the order of sums of size 1 in `f64`; RoPE's tables are the same for both.
+/// Token by token is one call, except for the order of sums of size 1 in `f64`; RoPE's tables are the same for both.
 fn token_by_token<P: PositionEncoding<4, f64, Dev>>(
     position: P,
     shared: &impl PositionEncoding<4, f64, Dev>,
@@ -74,7 +74,7 @@ fn one_call_is_token_by_token() {
     }
 }
 
-/// RoPE on queries and keys, and a bias for all blocks: what both do is neither alone, in whichever place they stand.
+/// RoPE on queries and keys, and a bias for all blocks: what both do is neither alone, in any place.
 #[test]
 fn rope_and_alibi_together() {
     let both = token_by_token(rope(), &Alibi::<2>);

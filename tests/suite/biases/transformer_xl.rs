@@ -19,7 +19,7 @@ fn inputs((b, s, nh, hd): (usize, usize, usize, usize), h: usize) -> (Queries, M
     )
 }
 
-/// Whether the key of a place in `[b, nh, s, t]` is not behind its query.
+/// Whether the key of a place in `[b, nh, s, t]` is not after its query.
 fn seen((s, t): (usize, usize), at: usize) -> bool {
     at % t <= t - s + at / t % s
 }
@@ -62,7 +62,7 @@ fn the_shift_is_the_direct_sum() {
         assert_eq!(direct.shape().concrete(), [b, nh, s, t]);
         assert_within(&direct.as_vec(), &want, |_| NEAR);
         let mut shifted = relative_scores(q, &v, &weight, t, BASE).unwrap().as_vec();
-        // What it leaves at keys behind the query is some number.
+        // What it leaves at keys after the query is some number.
         for (at, score) in shifted.iter_mut().enumerate().filter(|(at, _)| !seen((s, t), *at)) {
             assert!(score.is_finite(), "{at}");
             *score = 0.0;

@@ -93,7 +93,7 @@ fn t5_by_distance() {
     }
 }
 
-/// Between queries and keys it is the table by distance, up to the query; behind the query, the bucket of a later key.
+/// Between queries and keys it is the table by distance, up to the query; after the query, the bucket of a later key.
 #[test]
 fn t5_between_queries_and_keys() {
     for bidirectional in [false, true] {

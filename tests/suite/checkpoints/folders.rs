@@ -42,7 +42,7 @@ fn a_list_that_is_left_over_is_not_read() {
     let [one, two] = ["model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors"];
     old(&[one, two]);
     assert_same_bits(&bits(&read(folder.path()).unwrap()), &bits(&model(1)));
-    // A file that somebody else has put there.
+    // A file that another user has put there.
     let other = tempfile::tempdir().unwrap();
     save_checkpoint(&model(2), &config(), other.path()).unwrap();
     fs::copy(other.path().join("model.safetensors"), folder.path().join("model.safetensors"))
@@ -92,13 +92,13 @@ fn what_a_link_leads_to_stays_as_it_is() {
     assert_same_bits(&bits(&read(shared.path()).unwrap()), &bits(&model(1)));
 }
 
-/// Between the two renames of a save there are no settings, so nobody reads new weights by old ones.
+/// Between the two renames of a save there are no settings, so new weights are never read by old ones.
 #[test]
 fn a_save_that_was_ended_in_its_middle_is_no_checkpoint() {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name);
     save_checkpoint(&model(1), &config(), folder.path()).unwrap();
-    // As it is when the process is killed there: the old settings stand aside, and the weights are new.
+    // As it is when the process is killed there: the old settings are set aside, and the weights are new.
     fs::rename(at("config.json"), at(".config.json.old")).unwrap();
     fs::rename(at("model.safetensors"), at(".model.safetensors.old")).unwrap();
     let other = drawn(plain(500.0), 1e-6, 2);
@@ -203,7 +203,7 @@ fn a_folder_that_is_saved_into_while_it_is_open() {
     Model::from_checkpoint(&dev(), &opened).unwrap();
 }
 
-/// Whoever looks into the header of a file sees what transformers asks for, and the same bytes each time.
+/// The header of a file shows what transformers asks for, and the same bytes each time.
 #[test]
 fn files_say_that_they_are_pytorchs() {
     let folder = tempfile::tempdir().unwrap();

@@ -279,7 +279,8 @@ fn a_cache_ends_where_frequencies_change() {
     }
 }
 
-/// The settings of published checkpoints, as they stand in their files. None of them is refused, and each is that of its type.
+/// The settings of published checkpoints, as they are in their files. None of them is refused, and each is that of its
+/// type.
 #[test]
 fn published_settings_are_read() {
     let llama = json!({

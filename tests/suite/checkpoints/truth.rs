@@ -76,7 +76,7 @@ fn refused<M: TensorCollection<f32, Dev> + AsLlama>(
     assert_eq!(folder.path().read_dir().unwrap().count(), 0, "something was written");
 }
 
-/// The last good checkpoint is worth more than one that nobody can read.
+/// The last good checkpoint is worth more than one that can't be read.
 #[test]
 fn a_model_that_diverged_is_not_saved() {
     for value in [f32::NAN, f32::INFINITY] {

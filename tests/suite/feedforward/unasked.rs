@@ -36,7 +36,7 @@ fn gradients_of_open_and_of_shut_gates() {
     assert_within(&db, &gate(&a, &[1.0; 6]), |i| 1e-14 * (a[i] * open[i]).abs());
 }
 
-/// What is drawn depends on the seed alone, and no two matrices are alike.
+/// What is drawn depends on the seed alone, and no two matrices are the same.
 #[test]
 fn three_matrices_from_one_seed() {
     let of = |seed| SwiGlu::<4, 4, f32, _>::new(&dev(), seed, 0.02).unwrap();

@@ -71,9 +71,9 @@ impl Case {
     }
 }
 
-/// In `f64`, but for tables of `f32`: `u` of each of a plane's two values, of at most 4. A position multiplies that in the
-/// gradient of a frequency, and each of the heads has such a term; central differences err by `(h m)^2 / 6` of the
-/// same terms, `4e-8` at position 54, and by `2^-52 / h` of the loss.
+/// In `f64`, except for tables of `f32`: `u` of each of a plane's two values, of at most 4. A position multiplies that
+/// in the gradient of a frequency, and each of the heads has such a term; central differences err by `(h m)^2 / 6` of
+/// the same terms, `4e-8` at position 54, and by `2^-52 / h` of the loss.
 #[test]
 fn values_and_gradients_are_those_of_loops_and_of_differences() {
     forall(cases(), |case| {

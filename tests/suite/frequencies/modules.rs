@@ -129,7 +129,8 @@ fn a_scaled_module_is_the_composed_one() {
 
 // --- A part of a head --------------------------------------------------------------------------
 
-/// The part is turned as a head of its own, bit for bit, and so is its gradient; the rest stays, whatever bits it has.
+/// The part is turned as a separate head, bit for bit, and so is its gradient; the rest stays, no matter what bits it
+/// has.
 #[test]
 fn the_rest_of_a_head_stays_bit_for_bit() {
     let odd = [f32::NAN, f32::INFINITY, -0.0, f32::MIN_POSITIVE / 8.0];
@@ -256,7 +257,7 @@ fn a_call_past_the_table_is_refused() {
     assert!(matches!(rope.try_forward((empty, 3)), Err(Error::Empty { name: "x", .. })));
 }
 
-/// Each call has the frequencies of its own length, short ones after long ones too; up to the trained length it is
+/// Each call has the frequencies for its length, short ones after long ones too; up to the trained length it is
 /// plain RoPE.
 #[test]
 fn the_dynamic_module_goes_by_the_call() {
@@ -293,8 +294,8 @@ fn two_dynamic_rules_meet_where_the_length_is_a_multiple() {
     }
 }
 
-/// In a model, each rotation does to queries and keys what its module does, and to tokens nothing. Kept keys fit, but
-/// for those of the dynamic rule past the trained length.
+/// In a model, each rotation does to queries and keys what its module does, and to tokens nothing. Kept keys fit,
+/// except for those of the dynamic rule past the trained length.
 #[test]
 fn rotations_have_their_place_in_a_model() {
     fn check<P: PositionEncoding<8, f32, Dev>>(rope: &P, [q, k]: [X<8>; 2], kept: [bool; 2]) {

@@ -53,7 +53,7 @@ fn planes_of_llama_3() {
     assert!(by[35..].iter().all(|by| *by == 8.0), "{by:?}");
 }
 
-/// `theta / s <= scaled <= theta`, but for two roundings: of a power of the base, and of the factor.
+/// `theta / s <= scaled <= theta`, up to two roundings: of a power of the base, and of the factor.
 #[test]
 fn every_plane_is_slowed_by_1_to_s() {
     let outside = |case: Setting, scaled: &RotaryFrequencies| {
@@ -74,8 +74,8 @@ fn every_plane_is_slowed_by_1_to_s() {
     assert_eq!(outside(case, &far), 3);
 }
 
-/// YaRN's fast planes are RoPE's, bit for bit, its slow ones position interpolation's. NTK's are neither, but for the
-/// first and the last.
+/// YaRN's fast planes are RoPE's, bit for bit, its slow ones position interpolation's. NTK's are neither, except for
+/// the first and the last.
 #[test]
 fn the_ends_of_yarn_are_rope_and_interpolation() {
     forall(settings(), |case| {

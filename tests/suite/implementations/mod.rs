@@ -32,8 +32,8 @@ pub(crate) use adapter;
 /// An invariant that an implementation breaks by design, and why.
 pub type Apart = (&'static str, &'static str);
 
-/// Every invariant holds, but for those that `apart` names, each with its reason: they must fail, or
-/// the reason is gone.
+/// Every invariant holds, except for those that `apart` names, each with its reason: they must fail, or the reason is
+/// gone.
 pub fn surprises<P: Component + ?Sized>(
     implementation: &P,
     run: &Run,

@@ -31,7 +31,7 @@ fn nobody_sees_padding() {
     }
     for (row, pad) in padding.into_iter().enumerate() {
         let ids_of = &text[row * 6..][..6];
-        // A token of padding sees only itself: it is a text of its own.
+        // A token of padding sees only itself: it is a separate text.
         let texts = ids_of[..pad].chunks(1).chain([&ids_of[pad..]]);
         let want: Vec<f64> = texts.flat_map(|text| logits(sizes(1), &weights, text)).collect();
         let got = &got[row * 6 * V..][..6 * V];
@@ -184,7 +184,8 @@ fn views_are_read_in_their_order() {
     }
 }
 
-/// Past its table such a RoPE turns new keys by other frequencies than those that are kept. A whole text it turns alike.
+/// Past its table such a RoPE turns new keys by other frequencies than those that are kept. A whole text it turns by
+/// the same ones.
 #[test]
 fn kept_keys_are_not_met_by_other_frequencies() {
     let rope = NtkAwareRopeConfig { max_seq_len: 4, ..Default::default() };

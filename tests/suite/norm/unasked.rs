@@ -150,8 +150,8 @@ fn the_function_is_the_module() {
     });
 }
 
-/// The squares are taken in `f32`, as PyTorch takes them, and no group is scaled first. So there
-/// is a range: what the documentation of `group_rms_norm` says of it, at its ends.
+/// The squares are taken in `f32`, as PyTorch takes them, and no group is scaled first. There is therefore a range:
+/// what the documentation of `group_rms_norm` says of it, at its ends.
 #[test]
 fn the_range_is_that_of_the_squares() {
     let two = |n: i32| 2f32.powi(n);
@@ -168,7 +168,7 @@ fn the_range_is_that_of_the_squares() {
     assert!(run(two(-74), 0.0)[0].iter().all(|y| y.is_finite() != gpu));
     assert!(run(two(-75), 0.0)[0].iter().all(|y| y.is_infinite()));
     assert!(run(0.0, 0.0)[0].iter().all(|y| y.is_nan()));
-    // With eps, all of this is a number: at most x / sqrt(eps) in size, but for rounding.
+    // With eps, all of this is a number: at most x / sqrt(eps) in size, up to rounding.
     for eps in [1e-30f64, 1e-5] {
         for x in [two(-63), two(-75), two(-149), 0.0] {
             let bound = f64::from(x) / eps.sqrt() * (1.0 + 8.0 * U32) + f64::from(two(-149));

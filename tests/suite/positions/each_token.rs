@@ -135,7 +135,7 @@ fn each_token_stands_where_its_position_id_says() {
     }
 }
 
-/// What is learned gets the gradient of every token that took part: a row of each that stands there, a frequency of each in
+/// What is learned gets the gradient of every token that took part: a row of each that is there, a frequency of each in
 /// proportion to its position.
 #[test]
 fn gradients_reach_what_is_learned_where_the_position_ids_say() {
@@ -252,7 +252,7 @@ fn growing_for_good_changes_no_text_of_the_call() {
     assert_eq!((grows.ratio(), grows.cached_len()), (4, 32));
 }
 
-/// The rows of a table are the same, whichever calls built them, in whatever order, on whichever thread.
+/// The rows of a table are the same, no matter which calls built them, in which order, on which thread.
 #[test]
 fn a_table_that_grows_has_the_bits_of_one_that_was_built_at_once() {
     let dev = Cpu::default(); // of which threads can share a module

@@ -3,7 +3,7 @@
 use super::*;
 use quadrivium::functional::causal_attention;
 
-/// The roundings are counted in the sizes of their terms, of which the largest stand for all. `u` is half an ulp of
+/// The roundings are counted in the sizes of their terms, of which the largest represent all. `u` is half an ulp of
 /// 1 where the arithmetic is done, `last` the rounding to the tensor's own type.
 ///
 /// A score adds `hd` products; its error is the relative error of a weight, twice. A weight has 8 roundings of the

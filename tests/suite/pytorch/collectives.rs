@@ -6,8 +6,8 @@ use contract::collectives::world;
 use contract::interface::RankOutcome;
 use quadrivium::collectives::vocab_parallel_cross_entropy;
 
-/// The sum of `v` exponentials rounds once a term, and each exponent once, which is as large as the largest logit. So do the
-/// largest logit and the logarithm, and the mean over `t` tokens. No probability is above 1.
+/// The sum of `v` exponentials rounds once a term, and each exponent once, which is as large as the largest logit. The
+/// largest logit and the logarithm do, too, and the mean over `t` tokens. No probability is above 1.
 #[test]
 fn losses_of_a_cut_vocabulary() {
     let goldens = Goldens::open("collectives");

@@ -125,7 +125,7 @@ fn ramps_that_run_backward() {
 }
 
 /// transformers keeps the frequencies of the longest call until one is SHORTER than the trained length; here they are
-/// those of each call. LongRoPE chooses anew in each call, in both.
+/// those of each call. LongRoPE chooses again in each call, in both.
 #[test]
 fn calls_of_several_lengths() {
     let goldens = Goldens::open("frequencies");

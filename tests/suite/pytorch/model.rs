@@ -54,7 +54,7 @@ fn logits_loss_and_gradients() {
         assert_within(&logits, &case.f64("logits64"), off);
         assert_within(&logits, &widen(&case.f32("logits")), |i| 2.0 * off(i));
 
-        // A step of length 1 is the gradient, but for the rounding of the new weight.
+        // A step of length 1 is the gradient up to the rounding of the new weight.
         let before: Vec<f64> = model.weights().into_iter().flat_map(|w| widen(w)).collect();
         let Trained { loss, weights } = Library.train(&model, 1.0).unwrap();
         let truth = contract::model::bounds::of_training(&model);

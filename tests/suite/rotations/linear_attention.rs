@@ -111,7 +111,7 @@ fn a_refused_call_keeps_the_state() {
     assert_eq!(state, before);
 }
 
-/// Positive features have positive inner products, whatever they were made of.
+/// Positive features have positive inner products, no matter what they were made of.
 #[test]
 fn the_denominator_is_positive() {
     let sizes = (1..6usize, 1..4usize);
@@ -212,7 +212,7 @@ fn weights_that_vanish_are_an_error() {
     };
     let v = || at(0.5, 0.5);
     let nowhere = Error::NoWeight { batch: 1, head: 1, token: 1 };
-    // In f32, exp(-104) is 0. So is exp(-60) squared, though exp(-60) is not.
+    // In f32, exp(-104) is 0. exp(-60) squared is 0, too, though exp(-60) is not.
     for far in [-104.0, -60.0] {
         let (q, k) = (at(0.5, far), at(-45.0, -45.0));
         assert_eq!(linear_attention(q.clone(), k.clone(), v(), None).unwrap_err(), nowhere);
@@ -230,7 +230,7 @@ fn weights_that_vanish_are_an_error() {
     let mut state = LinearState::new();
     let y = linear_attention_running(at(0.5, -60.0), at(-45.0, -45.0), v(), None, &mut state);
     assert!(y.unwrap().as_vec().iter().all(|y| (y - 0.5).abs() < 1e-6));
-    // What is no number is not hidden behind this.
+    // What is no number is not hidden by this.
     let nan = linear_attention(at(f32::NAN, f32::NAN), at(0.5, 0.5), v(), None).unwrap();
     assert!(nan.as_vec().iter().all(|y| y.is_nan()));
 }

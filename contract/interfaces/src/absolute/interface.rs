@@ -123,7 +123,7 @@ pub trait AbsolutePositions {
         dy: &[f32],
     ) -> Reply<LearnedGrads>;
 
-    // Whoever knows offsets alone is asked by them: once for each run of positions that go up by one.
+    // An implementation that only knows offsets is asked by them: once for each run of positions that go up by one.
 
     /// `y[b, t] = x[b, t] + P[position_ids[b, t]]`, `[b, s, h]`, with a position for each token, `[b, s]`; `case.offset` is
     /// not looked at.

@@ -76,7 +76,7 @@ pub trait GroupedQueryAttention {
         self.repeat_in(Manner::Plain, shape, times, x)
     }
 
-    /// Who may look at whom when `p` tokens are in the cache and `s` are new: `[s, p + s]`, row by row.
+    /// Which token may look at which when `p` tokens are in the cache and `s` are new: `[s, p + s]`, row by row.
     fn mask(&self, s: usize, p: usize) -> Reply<Vec<bool>>;
 
     /// `y`, `[b, s, nh, hd]`.

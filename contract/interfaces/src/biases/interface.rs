@@ -1,7 +1,7 @@
 //! The interface of biases in the scores: what an implementation is asked, and what it answers.
 //!
-//! Letters: `nh` heads, `hd` head size, `s` queries, `t` keys. The queries are the LAST `s` of the `t` positions, so query `i`
-//! stands at position `m = t - s + i`, key `n` at position `n`, and `j = m - n` is their distance.
+//! Letters: `nh` heads, `hd` head size, `s` queries, `t` keys. The queries are the LAST `s` of the `t` positions, so
+//! query `i` is at position `m = t - s + i`, key `n` at position `n`, and `j = m - n` is their distance.
 
 use crate::describe::List;
 pub use crate::interface::{Manner, Refusal, Reply};
@@ -24,7 +24,7 @@ pub struct AlibiCase {
 pub struct BucketCase {
     /// Position of the key minus that of the query: negative for an earlier key.
     pub relative: i64,
-    /// Whether later keys have buckets of their own. If not, a later key counts as distance 0.
+    /// Whether later keys have their own buckets. If not, a later key counts as distance 0.
     pub bidirectional: bool,
     /// Of both directions together.
     pub num_buckets: usize,
@@ -103,10 +103,11 @@ pub struct XlCase {
     pub weight: Vec<f32>,
 }
 
-/// Four ways to tell a score how far its key is away.
+/// Four ways to let a score know how far away its key is.
 ///
 /// Where weights are asked for, they are the softmax of the scores over the keys that a query sees: its own and the earlier
-/// ones. The others have weight 0. So what is the same for all keys of a query may be added to its scores.
+/// ones. The others have weight 0. A term that is the same for all keys of a query may therefore be added to its
+/// scores.
 pub trait ScoreBiases {
     /// ALiBi's slopes, `[nh]`.
     fn slopes(&self, num_heads: usize) -> Reply<Vec<f64>>;

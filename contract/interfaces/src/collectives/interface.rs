@@ -1,6 +1,6 @@
 //! The interface of the collectives: what an implementation is asked, and what its ranks answer.
 //!
-//! An implementation is the program of ONE rank. Whoever sits in its place runs it on every rank of a world at once, with
+//! An implementation is the program of ONE rank. The caller runs it on every rank of a world at once, with
 //! [`super::world`], and hands on what each rank came to.
 
 use crate::describe::List;
@@ -122,7 +122,7 @@ pub struct Entropy {
 pub enum RankOutcome<T> {
     /// With a result.
     Result(T),
-    /// With an error of its own, or one that it was given.
+    /// With its own error, or one that it was given.
     Refused(RankError),
     /// With a panic: its words.
     Panicked(String),
@@ -152,7 +152,7 @@ pub struct EntropyCase {
     pub logits: Vec<f32>,
     /// `[t]`, the same for all ranks.
     pub targets: Vec<usize>,
-    /// Nobody, but where what happens then is asked.
+    /// None, except where what happens then is asked.
     pub lost: Option<Lost>,
 }
 
@@ -180,7 +180,7 @@ pub struct SumCase {
     pub len: usize,
     /// `[m, len]`.
     pub values: Vec<f32>,
-    /// Nobody, but where what happens then is asked.
+    /// None, except where what happens then is asked.
     pub lost: Option<Lost>,
 }
 

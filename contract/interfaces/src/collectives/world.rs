@@ -1,7 +1,7 @@
 //! The ranks of a world as threads, and what they hand to each other.
 //!
 //! Nothing here waits for a clock. A collective comes to its end when every rank has called one. It never will when
-//! every rank that has not ended waits in one, and one has ended: then all that wait are told so, at once. Which rank
+//! every rank that has not ended waits in one, and one has ended: then all that wait get an error at once. Which rank
 //! came first makes no difference to any result.
 
 use super::interface::{
@@ -197,8 +197,8 @@ impl Place {
     }
 }
 
-/// As a ring of ranks adds: the values are cut into `w` pieces, and piece `k` starts its way round at rank `k + 1`. So
-/// elements are added up in different orders, as libraries do it.
+/// As a ring of ranks adds: the values are cut into `w` pieces, and piece `k` starts its way round at rank `k + 1`.
+/// Elements are therefore added up in different orders, as libraries do it.
 fn sum_in_a_ring(parts: &[&[f32]]) -> Vec<f32> {
     let (w, len) = (parts.len(), parts[0].len());
     let sum = |i: usize| {
@@ -360,7 +360,7 @@ mod tests {
     fn a_panic_is_an_end_and_trouble_is_kept() {
         let world = run(2, None, |comm| {
             assert_eq!(comm.rank(), 1, "rank 0 does not like this");
-            // An error that nobody looks at is trouble all the same, and the next call gets it too.
+            // An error that no one looks at is trouble all the same, and the next call gets it too.
             let _ = comm.all_reduce_sum(&mut [0.0]);
             Ok(comm.all_gather(&[]).is_err())
         });

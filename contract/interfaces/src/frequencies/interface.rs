@@ -52,7 +52,7 @@ pub enum Stretch {
         /// Planes that turn more often than this stay.
         high_freq_factor: f64,
     },
-    /// LongRoPE: a divisor of its own for each plane.
+    /// LongRoPE: a separate divisor for each plane.
     LongRope {
         /// `k`. Only the scale depends on it.
         factor: f64,

@@ -72,8 +72,8 @@ pub struct BlockCase {
     pub base: f64,
     /// The weights.
     pub weights: BlockWeights,
-    /// Tokens of each text that come before the others, in a call of their own: the block finds their keys and values before
-    /// those of the others. 0 is one call.
+    /// Tokens of each text that come before the others, in a separate call: the block finds their keys and values
+    /// before those of the others. 0 is one call.
     pub offset: usize,
     /// `[b, s, h]`.
     pub x: Vec<f32>,

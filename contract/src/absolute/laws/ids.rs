@@ -115,7 +115,7 @@ impl Plan {
         within("add_learned_at", shape, &y, &expected, tolerance, why)
     }
 
-    /// Each row gets the sum over the tokens that stand there.
+    /// Each row gets the sum over the tokens at that position.
     fn gradients_add(&self, absolute: &Positions) -> Step {
         let Asked { manner, case, dy } = &self.asked;
         let [_, _, h] = case.shape;

@@ -188,7 +188,7 @@ pub(super) fn refused_piece_changes_nothing(attention: &Attention, run: &Run) ->
         let (first, next) = (piece(run, [2, 3, 2, 3]), piece(run, [2, 3, 2, 3]));
         let mut script = || {
             expect_push(&mut cache, &first, &first, "the only piece")?;
-            // Who panics has not refused.
+            // A panic is no refusal.
             refusal("push", "a piece that does not fit", || cache.push(&piece(run, bad)))
                 .map_err(|violation| violation.at(Category::Refusal))?;
             expect_positions(&cache, 3)?;

@@ -64,7 +64,7 @@ pub(super) fn gradient_differences(attention: &Attention, _: &Run) -> Verdict {
     formula = "dy is 0 but for the first new token  ⇒  dk, dv are 0 behind p",
     stays = "Exactly 0, without a tolerance: it says what a mask means for a gradient.")]
 pub(super) fn gradient_of_the_future(attention: &Attention, _: &Run) -> Verdict {
-    // Only the first of three new tokens is asked about. It stands at position p.
+    // Only the first of three new tokens is asked about. It is at position p.
     for p in [0, 2] {
         let case = case_of(sizes([1, 3, p + 3], (4, 2), 4), 12);
         let mut dy = vec![0.0; case.q.len()];

@@ -43,7 +43,7 @@ pub(super) fn repeat_any_size(attention: &Attention, run: &Run) -> Verdict {
     judge_graded_cases(attention, run, "repeat")
 }
 
-/// What repeated heads must be. Places are numbered, so that each is told from all others.
+/// What repeated heads must be. Places are numbered, so that each differs from all others.
 pub(in crate::attention) fn matches_repeat(
     attention: &Attention,
     shape: [usize; 4],

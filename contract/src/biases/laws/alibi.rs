@@ -172,7 +172,7 @@ pub(super) fn alibi_after_the_scale(biases: &Biases, _: &Run) -> Verdict {
     Ok(None)
 }
 
-/// A text of some tokens, in which no two are alike.
+/// A text of some tokens, in which no two are the same.
 pub(in crate::biases) fn alibi_text(shape: [usize; 4], run: &Run) -> AlibiCase {
     let [s, t, nh, hd] = shape;
     let mut draw = Draw::new(run, (s * 7 + t * 11 + nh * 13 + hd) as u64);

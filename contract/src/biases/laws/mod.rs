@@ -52,7 +52,7 @@ fn of_a_mask(violation: Box<Violation>, got: &[f32], expected: &[f64]) -> Box<Vi
     if moved && !violation.is_rearranged() { violation.about(Category::Mask) } else { violation }
 }
 
-/// What may stand in a key that is not seen.
+/// What a key that is not seen may hold.
 const ANYTHING: [f32; 3] = [f32::NAN, f32::INFINITY, f32::NEG_INFINITY];
 
 /// The last key alone was changed. The rows of `s` queries that do not see it, all but the last, are what they were.

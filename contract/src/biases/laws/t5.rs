@@ -183,8 +183,8 @@ fn whole_distances() -> Vec<(BucketCase, usize)> {
     cases
 }
 
-/// Distances of a rule with many buckets that lie beside the beginning of one: nearer than `f32` tells, and much further than
-/// `f64` is off.
+/// Distances of a rule with many buckets that lie beside the beginning of one: nearer than `f32` can resolve, and much
+/// further than `f64` is off.
 pub(in crate::biases) fn beside_edges() -> impl Iterator<Item = BucketCase> {
     let (num_buckets, max_distance) = (1usize << 16, 40 << 16);
     let exact = num_buckets / 2;

@@ -37,7 +37,7 @@ pub(in crate::biases) fn matches_xl(biases: &Biases, asked: &Asked<XlCase>) -> S
         .map_err(|violation| violation.on(asked))
 }
 
-/// A text in which no two tokens are alike. Scores are of size 1.
+/// A text in which no two tokens are the same. Scores are of size 1.
 pub(in crate::biases) fn xl_text(
     shape: [usize; 4],
     keys: usize,

@@ -236,7 +236,7 @@ pub(super) fn dynamic_short_is_plain(rope: &Any, _: &Run) -> Verdict {
 #[law("frequencies/dynamic-slowest-plane", see = "frequencies#dynamic", about = Frequencies, points = 2,
     formula = "L > ms  ⇒  θₙ / θ'ₙ = 1 + f·(L − ms)/ms")]
 pub(super) fn dynamic_slowest_plane(rope: &Any, run: &Run) -> Verdict {
-    // A length of its own for each run: who keeps the longest call is another law's to tell.
+    // A separate length for each run: keeping the longest call is covered by another law.
     let more = (run.seed % 997) as usize;
     for (factor, ms) in [(2.0, 17 + more), (8.0, 101 + more), (1.0, 65 + more)] {
         for past in [1, ms / 2, ms, 5 * ms] {
@@ -405,7 +405,7 @@ pub(super) fn yarn_ends(rope: &Any, _: &Run) -> Verdict {
     Ok(None)
 }
 
-/// The share of each plane that stays, as the answer tells: 1 is plain, 0 is interpolated.
+/// The share of each plane that stays, as the answer shows: 1 is plain, 0 is interpolated.
 fn shares(case: &FrequenciesCase, got: &[f64], factor: f64) -> Vec<f64> {
     let share = |(got, theta): (&f64, f64)| (got / theta - 1.0 / factor) / (1.0 - 1.0 / factor);
     got.iter().zip(plain(case.rotary_dim, case.base)).map(share).collect()

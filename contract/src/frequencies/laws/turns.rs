@@ -119,7 +119,7 @@ pub(in crate::frequencies) fn answers_y(
         .map_err(|violation| violation.on(asked))
 }
 
-/// So must `dx`.
+/// And so must `dx`.
 pub(in crate::frequencies) fn matches_dx(rope: &Any, asked: &Asked) -> Step {
     answers_dx(rope, asked, &asked.case)
 }
@@ -139,7 +139,7 @@ pub(in crate::frequencies) fn answers_dx(
         .map_err(|violation| violation.on(asked))
 }
 
-/// So must `dtheta`.
+/// And so must `dtheta`.
 pub(in crate::frequencies) fn matches_dtheta(rope: &Any, asked: &Asked) -> Step {
     let Asked { manner, case, dy } = asked;
     let (expected, off) = (Oracle.backward(case, dy).1, of_dtheta(case, dy));
@@ -168,7 +168,7 @@ pub(super) fn turn_first_step(rope: &Any, _: &Run) -> Verdict {
     Ok(None)
 }
 
-/// Which elements of a head stand behind the part that turns.
+/// Which elements of a head come after the part that turns.
 fn behind(case: &StretchedRopeCase, values: &[f32]) -> Vec<f32> {
     let (planes, hd) = (case.frequencies.len(), case.shape[3]);
     values.chunks(hd).flat_map(|head| &head[2 * planes..]).copied().collect()
@@ -317,8 +317,9 @@ pub(super) fn forward_any(rope: &Any, run: &Run) -> Verdict {
 /// A frequency that `f32` holds, and whose angles it does not.
 const THETA: f64 = 0.7f32 as f64;
 
-/// Says by how much angles in `f32` are off, which may be: transformers has them. Whoever has angles in `f64` at position a
-/// million has them everywhere. A 1 is turned: its cosine and its sine are rounded once, and multiplied.
+/// Says by how much angles in `f32` are off, which may be: transformers has them. An implementation with angles in
+/// `f64` at position a million has them everywhere. A 1 is turned: its cosine and its sine are rounded once, and
+/// multiplied.
 fn angles_far_out(
     call: &str,
     turned: impl Fn(&StretchedRopeCase) -> Step<Vec<f32>>,

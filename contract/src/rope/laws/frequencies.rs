@@ -454,8 +454,8 @@ pub(in crate::rope) fn matches_tables(
     expect_tables(rope, &Asked { scale: scale(d, base, ratio), positions }).map(drop)
 }
 
-/// Who has `f64` angles at position a million has them everywhere. An angle in `f32` says nothing any more
-/// beyond 2²³, so nothing is asked of it there.
+/// An implementation with `f64` angles at position a million has them everywhere. An angle in `f32` says nothing any
+/// more beyond 2²³, so nothing is asked of it there.
 pub(in crate::rope) fn exact_far_out(rope: &Rope) -> Step {
     let asked = |scale, start: usize| Asked { scale, positions: start..start + 2 };
     let plain = || scale(4, 10_000.0, 1.0);

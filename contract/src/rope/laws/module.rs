@@ -167,7 +167,7 @@ fn call_tolerance(case: &RopeCase) -> Vec<f64> {
     tolerance_at(case, |token| case.offset.saturating_add(token % case.shape[1]))
 }
 
-/// The same, where each token, counted through all batch rows, has a position of its own.
+/// The same, where each token, counted through all batch rows, has its own position.
 pub(super) fn tolerance_at(case: &RopeCase, position: impl Fn(usize) -> usize) -> Vec<f64> {
     let [_, _, nh, d] = case.shape;
     let off = |i: usize| table_tolerance(position(i / d / nh)) + 4.0 * U;
@@ -707,7 +707,7 @@ pub(super) fn module_f64_loops(rope: &Rope, run: &Run) -> Verdict {
     Ok(None)
 }
 
-/// What the wrong values of a module's first call are about, if they tell.
+/// What the wrong values of a module's first call are about, if they show it.
 fn of_values(
     settings: &RopeSettings,
     case: &RopeCase,

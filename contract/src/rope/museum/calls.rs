@@ -8,7 +8,7 @@ use std::ops::Range;
 
 /// ignores the offset
 ///
-/// Every decoded token believes that it is the first. Prefill is right, and so are all tests without a cache.
+/// Every decoded token is treated as the first, although prefill and tests without a cache are right.
 #[bug("rope/offset-ignored", named_by = "rope/offset", source = "mlx-vlm #1983")]
 impl RopeLoops for OffsetIgnored {
     fn positions(&self, _: usize, s: usize) -> Range<usize> {
@@ -18,7 +18,7 @@ impl RopeLoops for OffsetIgnored {
 
 /// never reads the offset, neither for the positions nor for the length of a call
 ///
-/// The argument is there and nobody uses it. A prompt is right, every token after it stands at position 0.
+/// The argument exists but is unused, so a prompt is right and every later token gets position 0.
 #[bug("rope/offset-unread", named_by = "rope/offset")]
 impl RopeLoops for OffsetUnread {
     fn positions(&self, _: usize, s: usize) -> Range<usize> {
@@ -29,9 +29,9 @@ impl RopeLoops for OffsetUnread {
     }
 }
 
-/// is one position too far when there is an offset
+/// starts one position too late when there is an offset
 ///
-/// The offset was the number of tokens so far in one place and the index of the last one in the other.
+/// One place reads the offset as the number of tokens so far, the other as the index of the last one.
 #[bug("rope/offset-off-by-one", named_by = "rope/offset", source = "flash-linear-attention #766")]
 impl RopeLoops for OffsetByOne {
     fn positions(&self, offset: usize, s: usize) -> Range<usize> {
@@ -40,9 +40,9 @@ impl RopeLoops for OffsetByOne {
     }
 }
 
-/// is one position short when there is an offset
+/// starts one position too early when there is an offset
 ///
-/// offset − 1, because positions start at 0. So does the offset.
+/// It uses offset − 1 because positions start at 0, but so does the offset.
 #[bug("rope/offset-one-short", named_by = "rope/offset")]
 impl RopeLoops for OffsetOneShort {
     fn positions(&self, offset: usize, s: usize) -> Range<usize> {
@@ -53,7 +53,7 @@ impl RopeLoops for OffsetOneShort {
 
 /// adds the offset twice
 ///
-/// Once in the caller and once in the module.
+/// The caller adds it once and the module adds it again.
 #[bug("rope/offset-twice", named_by = "rope/offset")]
 impl RopeLoops for OffsetTwice {
     fn positions(&self, offset: usize, s: usize) -> Range<usize> {
@@ -64,7 +64,7 @@ impl RopeLoops for OffsetTwice {
 
 /// puts all rows of a call at its offset
 ///
-/// Written for decoding, where a call has one row. Chunked prefill is wrong.
+/// It was written for decoding, with one row a call, so chunked prefill is wrong.
 #[bug("rope/offset-for-all-rows", named_by = "rope/turns-by-position")]
 impl RopeLoops for OffsetForAll {
     fn rows_of_call(&self, machine: &Machine, offset: usize, s: usize) -> Reply<Tables> {
@@ -90,9 +90,9 @@ impl RopeLoops for RotatedTwice {
     }
 }
 
-/// asks whether s fits into the cache, where offset + s must fit
+/// checks whether s fits into the cache instead of offset + s
 ///
-/// Decoded tokens past the end are one row each, and one row always fits. They all get the last position.
+/// Each decoded token past the end is a single row, which always fits, so all get the last position.
 #[bug("rope/length-without-offset", named_by = "rope/offset-counts-in-length")]
 impl RopeLoops for LengthWithoutOffset {
     fn rows_of_call(&self, machine: &Machine, offset: usize, s: usize) -> Reply<Tables> {
@@ -106,9 +106,9 @@ impl RopeLoops for LengthWithoutOffset {
     }
 }
 
-/// computes k' from s, not from offset + s
+/// computes k' from s instead of offset + s
 ///
-/// The call is known to be long, but its ratio is that of a shorter one.
+/// The call is recognized as long, but its ratio is that of a shorter one.
 #[bug("rope/ratio-without-offset", named_by = "rope/offset-counts-in-length")]
 impl RopeLoops for RatioWithoutOffset {
     fn ratio_of_call(&self, machine: &Machine, _: usize, s: usize) -> Reply<usize> {
@@ -118,7 +118,7 @@ impl RopeLoops for RatioWithoutOffset {
 
 /// recomputes k' when the call ends exactly at the end of the cache
 ///
-/// < where ≤ belongs. Position es − 1 is the last one needed, and it is cached.
+/// It has < where ≤ belongs, although position es − 1, the last one needed, is cached.
 #[bug("rope/recomputed-at-end", named_by = "rope/exact-end-uses-cache")]
 impl RopeLoops for RecomputedAtEnd {
     fn fits(&self, end: usize, state: &RopeState) -> bool {
@@ -126,9 +126,9 @@ impl RopeLoops for RecomputedAtEnd {
     }
 }
 
-/// takes a call that is one row too long for a short one
+/// treats a call that is one row too long as a short one
 ///
-/// The last position was compared with the number of rows. The last row of the cache serves twice.
+/// The last position was compared with the number of rows, so the last row of the cache is used twice.
 #[bug("rope/one-row-late", named_by = "rope/long-call-ratio")]
 impl RopeLoops for OneRowLate {
     fn fits(&self, end: usize, state: &RopeState) -> bool {
@@ -136,9 +136,9 @@ impl RopeLoops for OneRowLate {
     }
 }
 
-/// keeps positions past the cache at its last row
+/// clamps positions past the cache to its last row
 ///
-/// A clamp that avoids the index error. All late tokens share a position.
+/// The clamp avoids the index error, but all late tokens share a position.
 #[bug("rope/long-call-clipped", named_by = "rope/long-call-ratio")]
 impl RopeLoops for LongCallClipped {
     fn fits(&self, _: usize, _: &RopeState) -> bool {
@@ -148,7 +148,7 @@ impl RopeLoops for LongCallClipped {
 
 /// takes positions past the cache modulo its length
 ///
-/// A ring buffer. Token es looks like token 0.
+/// The cache is a ring buffer, so token es looks like token 0.
 #[bug("rope/long-call-wraps", named_by = "rope/long-call-ratio")]
 impl RopeLoops for LongCallWraps {
     fn rows_of_call(&self, machine: &Machine, offset: usize, s: usize) -> Reply<Tables> {
@@ -166,9 +166,9 @@ impl RopeLoops for LongCallWraps {
     }
 }
 
-/// goes on with the old frequencies in a long call
+/// keeps the old frequencies in a long call
 ///
-/// The cache got more rows, the base did not change. That is plain RoPE past its training length.
+/// The cache grew but the base did not change: this is plain RoPE past its training length.
 #[bug("rope/long-call-old-ratio", named_by = "rope/long-call-ratio")]
 impl RopeLoops for OldRatio {
     fn long_rows(&self, machine: &Machine, _: usize, positions: Range<usize>) -> Tables {
@@ -178,7 +178,7 @@ impl RopeLoops for OldRatio {
 
 /// refuses a call past the cache
 ///
-/// The index error was made into a message.
+/// The index error was turned into a message.
 #[bug("rope/long-call-refused", named_by = "rope/long-call-ratio")]
 impl RopeLoops for LongCallRefused {
     fn ratio_of_call(&self, _: &Machine, offset: usize, s: usize) -> Reply<usize> {
@@ -186,9 +186,9 @@ impl RopeLoops for LongCallRefused {
     }
 }
 
-/// multiplies k' by the ratio that the module has already
+/// multiplies k' by the ratio that the module already has
 ///
-/// k' is measured from ms. Somebody read it as how much more is needed. With ratio 1 it is right.
+/// k' is measured from ms, but was read as how much more is needed, which is right with ratio 1.
 #[bug("rope/long-call-ratio-on-top", named_by = "rope/long-call-ratio")]
 impl RopeLoops for RatioOnTop {
     fn ratio_of_call(&self, machine: &Machine, offset: usize, s: usize) -> Reply<usize> {
@@ -196,9 +196,9 @@ impl RopeLoops for RatioOnTop {
     }
 }
 
-/// uses the new frequencies past the cache only, and the old ones before
+/// uses the new frequencies only past the cache, and the old ones before
 ///
-/// The cached rows were kept and new ones appended for the call. One sequence is turned by two sets of frequencies.
+/// The cached rows were kept and new ones appended for the call, so one sequence is turned by two sets of frequencies.
 #[bug("rope/long-call-new-rows-only", named_by = "rope/long-call-ratio")]
 impl RopeLoops for NewRowsOnly {
     fn long_rows(&self, machine: &Machine, ratio: usize, rows: Range<usize>) -> Tables {
@@ -214,7 +214,7 @@ impl RopeLoops for NewRowsOnly {
 
 /// starts a long call at position 0, whatever its offset
 ///
-/// The rows were computed afresh, from 0 to s. Prefill is right.
+/// The rows were computed from 0 to s, which is right in prefill.
 #[bug("rope/long-call-restarts", named_by = "rope/offset-counts-in-length")]
 impl RopeLoops for LongCallRestarts {
     fn long_rows(&self, machine: &Machine, ratio: usize, rows: Range<usize>) -> Tables {

@@ -9,7 +9,7 @@ use crate::rope::oracle::RopeLoops;
 
 /// ignores the NTK ratio in the frequencies
 ///
-/// The ratio is stored and makes the cache longer, but the base stays. With ratio 1 it is right.
+/// The ratio is stored and makes the cache longer, but the base stays, which is right with ratio 1.
 #[bug("rope/no-ntk", named_by = "rope/ntk-slows-last-plane")]
 impl RopeLoops for NoNtk {
     fn ntk_base(&self, base: f64, _: f64, _: usize) -> f64 {
@@ -19,8 +19,8 @@ impl RopeLoops for NoNtk {
 
 /// divides all frequencies by the ratio, which is position interpolation
 ///
-/// The older way to stretch RoPE. It slows the fast planes too, which is what NTK was made to avoid; the last plane comes out
-/// right.
+/// This older way to stretch RoPE gets the last plane right, but it also slows the fast planes, which NTK was made to
+/// avoid.
 #[bug("rope/position-interpolation", named_by = "rope/fastest-plane-first")]
 impl RopeLoops for Interpolation {
     fn frequency(&self, i: usize, d: usize, base: f64, ratio: f64) -> f64 {
@@ -30,7 +30,7 @@ impl RopeLoops for Interpolation {
 
 /// multiplies the base by the ratio itself, without the exponent d/(d − 2)
 ///
-/// For d = 128 the exponent is 1.016, so it looks like a detail. The last plane is then slowed by k^((d−2)/d), not by k.
+/// For d = 128 the exponent is 1.016 and looks negligible, but the last plane is slowed by k^((d−2)/d), not by k.
 #[bug("rope/base-times-ratio", named_by = "rope/ntk-slows-last-plane")]
 impl RopeLoops for BaseTimesRatio {
     fn ntk_base(&self, base: f64, ratio: f64, _: usize) -> f64 {
@@ -38,9 +38,9 @@ impl RopeLoops for BaseTimesRatio {
     }
 }
 
-/// applies the exponent d/(d − 2) to β, where it belongs to the base
+/// applies the exponent d/(d − 2) to β, although it belongs to the base
 ///
-/// base' = base·k^(d/(d−2)) and β' = β·k^(2/(d−2)) are the same. The factor of one was combined with the other.
+/// base' = base·k^(d/(d−2)) and β' = β·k^(2/(d−2)) are the same, but the factor of one was combined with the other.
 #[bug("rope/ntk-exponent-on-beta", named_by = "rope/ntk-slows-last-plane")]
 impl RopeLoops for ExponentOnBeta {
     fn frequency(&self, i: usize, d: usize, base: f64, ratio: f64) -> f64 {
@@ -51,7 +51,7 @@ impl RopeLoops for ExponentOnBeta {
 
 /// multiplies β by the ratio itself
 ///
-/// c was taken to be k. Each plane is slowed k times more than the one before, the last by k^(d/2−1).
+/// c was taken to be k, so each plane is slowed k times more than the one before, and the last by k^(d/2−1).
 #[bug("rope/ntk-ratio-on-beta", named_by = "rope/ntk-slows-last-plane")]
 impl RopeLoops for RatioOnBeta {
     fn frequency(&self, i: usize, d: usize, base: f64, ratio: f64) -> f64 {
@@ -59,9 +59,9 @@ impl RopeLoops for RatioOnBeta {
     }
 }
 
-/// uses the exponent (d − 2)/d, upside down
+/// uses the inverted exponent (d − 2)/d
 ///
-/// For d = 128 the two differ by 3 %.
+/// For d = 128 the two exponents differ by only 3 %.
 #[bug("rope/ntk-exponent-inverted", named_by = "rope/ntk-slows-last-plane")]
 impl RopeLoops for ExponentInverted {
     fn ntk_base(&self, base: f64, ratio: f64, d: usize) -> f64 {
@@ -71,7 +71,7 @@ impl RopeLoops for ExponentInverted {
 
 /// divides d by d − 2 in integers, so that the exponent is 1
 ///
-/// Both are integers, and so is their quotient. For d = 4 it is exact.
+/// Both are integers, so their quotient is too, and for d = 4 it is exact.
 #[bug("rope/ntk-integer-exponent", named_by = "rope/ntk-slows-last-plane")]
 impl RopeLoops for IntegerExponent {
     fn ntk_base(&self, base: f64, ratio: f64, d: usize) -> f64 {
@@ -81,7 +81,7 @@ impl RopeLoops for IntegerExponent {
 
 /// applies the NTK ratio twice
 ///
-/// Once where the base is scaled and once where the frequencies are made of it.
+/// It is applied when the base is scaled and again when the frequencies are computed.
 #[bug("rope/ntk-twice", named_by = "rope/ntk-slows-last-plane")]
 impl RopeLoops for NtkTwice {
     fn ntk_base(&self, base: f64, ratio: f64, d: usize) -> f64 {
@@ -89,9 +89,9 @@ impl RopeLoops for NtkTwice {
     }
 }
 
-/// cuts the fraction off the ratio
+/// rounds the ratio down to an integer
 ///
-/// A cast to an integer, since ratios of modules are whole numbers. NTK has no need of that.
+/// Modules have whole ratios, so it is cast to an integer, but NTK does not need that.
 #[bug("rope/ntk-ratio-floored", named_by = "rope/ntk-slows-last-plane")]
 impl RopeLoops for RatioFloored {
     fn ntk_base(&self, base: f64, ratio: f64, d: usize) -> f64 {
@@ -101,7 +101,7 @@ impl RopeLoops for RatioFloored {
 
 /// applies no NTK below ratio 2
 ///
-/// A guard against rounding: the ratio was thought to be 1 or an even number.
+/// It guards against rounding, because the ratio was thought to be 1 or even.
 #[bug("rope/ntk-from-two", named_by = "rope/ntk-slows-last-plane")]
 impl RopeLoops for NtkFromTwo {
     fn ntk_base(&self, base: f64, ratio: f64, d: usize) -> f64 {
@@ -109,9 +109,9 @@ impl RopeLoops for NtkFromTwo {
     }
 }
 
-/// slows the last plane and no other
+/// slows only the last plane
 ///
-/// Written to satisfy the one number that everybody quotes. NTK spreads the slowing over all planes.
+/// This satisfies the number that everybody quotes, but NTK spreads the slowing over all planes.
 #[bug("rope/ntk-last-plane-only", named_by = "rope/ntk-constant-quotient")]
 impl RopeLoops for LastPlaneOnly {
     fn frequency(&self, i: usize, d: usize, base: f64, ratio: f64) -> f64 {
@@ -122,7 +122,7 @@ impl RopeLoops for LastPlaneOnly {
 
 /// spreads the slowing over the planes linearly, from 1 to k
 ///
-/// Both ends are right. In between the slowing must grow by a constant factor, not by a constant step.
+/// Both ends are right, but in between the slowing must grow by a constant factor, not by a constant step.
 #[bug("rope/ntk-spread-linearly", named_by = "rope/ntk-constant-quotient")]
 impl RopeLoops for SpreadLinearly {
     fn frequency(&self, i: usize, d: usize, base: f64, ratio: f64) -> f64 {
@@ -131,9 +131,9 @@ impl RopeLoops for SpreadLinearly {
     }
 }
 
-/// uses i/d in the exponent where 2i/d belongs
+/// uses i/d in the exponent instead of 2i/d
 ///
-/// The paper counts planes, PyTorch code counts dimensions in steps of 2, and one was read as the other.
+/// The paper counts planes, while PyTorch code counts dimensions in steps of 2, and one was read as the other.
 #[bug("rope/i-not-2i", named_by = "rope/plain-frequencies")]
 impl RopeLoops for HalfExponent {
     fn exponent(&self, i: usize, d: usize) -> f64 {
@@ -141,9 +141,9 @@ impl RopeLoops for HalfExponent {
     }
 }
 
-/// divides 2i by d/2, not by d
+/// divides 2i by d/2 instead of d
 ///
-/// The frequencies were made from the number of planes, which was taken for d.
+/// The frequencies were computed from the number of planes, which was mistaken for d.
 #[bug("rope/exponent-over-half", named_by = "rope/plain-frequencies")]
 impl RopeLoops for OverHalf {
     fn exponent(&self, i: usize, d: usize) -> f64 {
@@ -153,7 +153,7 @@ impl RopeLoops for OverHalf {
 
 /// lets the last plane reach 1/base exactly
 ///
-/// An even spacing from 0 to 1 with both ends. The right exponents stop one step short, at (d − 2)/d.
+/// The exponents run evenly from 0 to 1, but the right ones stop one step short, at (d − 2)/d.
 #[bug("rope/exponent-to-the-end", named_by = "rope/plain-frequencies")]
 impl RopeLoops for ToTheEnd {
     fn exponent(&self, i: usize, d: usize) -> f64 {
@@ -163,7 +163,7 @@ impl RopeLoops for ToTheEnd {
 
 /// starts the exponents at i = 1, so that plane 0 is slowed already
 ///
-/// The paper writes base^(−2(i−1)/d) with i from 1. The minus one was dropped and the 1 was kept.
+/// The paper writes base^(−2(i−1)/d) with i from 1, but the minus one was dropped and the start at 1 kept.
 #[bug("rope/exponent-from-one", named_by = "rope/fastest-plane-first")]
 impl RopeLoops for FromOne {
     fn exponent(&self, i: usize, d: usize) -> f64 {
@@ -173,7 +173,7 @@ impl RopeLoops for FromOne {
 
 /// orders the frequencies from the slowest to the fastest
 ///
-/// "θ_0 is the low frequency", says many a tutorial. It is the fastest.
+/// "θ_0 is the low frequency", many tutorials say, but it is the fastest.
 #[bug("rope/slowest-first", named_by = "rope/fastest-plane-first")]
 impl RopeLoops for SlowestFirst {
     fn frequencies(&self, d: usize, base: f64, ratio: f64) -> Vec<f64> {
@@ -183,7 +183,7 @@ impl RopeLoops for SlowestFirst {
 
 /// forgets the minus in the exponent, so that frequencies grow
 ///
-/// base^(2i/d) is what a position is divided by. Here it multiplies.
+/// A position is divided by base^(2i/d), but here it is multiplied.
 #[bug("rope/wavelengths", named_by = "rope/fastest-plane-first")]
 impl RopeLoops for Wavelengths {
     fn exponent(&self, i: usize, d: usize) -> f64 {
@@ -193,7 +193,7 @@ impl RopeLoops for Wavelengths {
 
 /// uses base 10,000 whatever base it is given
 ///
-/// The setting is stored, printed, and never read.
+/// The setting is stored and printed, but never read.
 #[bug("rope/base-fixed", named_by = "rope/plain-frequencies")]
 impl RopeLoops for BaseFixed {
     fn ntk_base(&self, _: f64, ratio: f64, d: usize) -> f64 {
@@ -203,7 +203,8 @@ impl RopeLoops for BaseFixed {
 
 /// never lets a frequency fall below 10⁻⁴
 ///
-/// A floor against planes that hardly turn. With base 10,000 no plane reaches it, with larger bases and NTK many do.
+/// It guards against planes that hardly turn. With base 10,000 no plane reaches the floor, but with larger bases and
+/// NTK many do.
 #[bug("rope/frequency-floor", named_by = "rope/frequencies-f64-loops")]
 impl RopeLoops for FrequencyFloor {
     fn frequency(&self, i: usize, d: usize, base: f64, ratio: f64) -> f64 {
@@ -213,7 +214,7 @@ impl RopeLoops for FrequencyFloor {
 
 /// accepts an odd head size and drops the last dimension
 ///
-/// Integer division, and one dimension never turns.
+/// Integer division drops it, so one dimension never turns.
 #[bug("rope/odd-head-size", named_by = "rope/frequencies-refuse")]
 impl RopeLoops for OddHead {
     fn check_head(&self, d: usize) -> Reply<()> {
@@ -223,7 +224,7 @@ impl RopeLoops for OddHead {
 
 /// accepts head size 2, for which the NTK exponent d/(d − 2) is infinite
 ///
-/// 2 is even, and plain RoPE works with it. NTK gives a base of infinity.
+/// 2 is even and plain RoPE works with it, but NTK gives a base of infinity.
 #[bug("rope/head-size-two", named_by = "rope/frequencies-refuse")]
 impl RopeLoops for HeadTwo {
     fn check_head(&self, d: usize) -> Reply<()> {
@@ -231,9 +232,9 @@ impl RopeLoops for HeadTwo {
     }
 }
 
-/// accepts any base, also 1, negative ones and infinity
+/// accepts any base, even 1, negative ones and infinity
 ///
-/// Nobody passes them on purpose. A base read from a broken file is 0, and all frequencies are NaN then.
+/// A base read from a broken file is 0, which makes every frequency except the first infinite.
 #[bug("rope/any-base", named_by = "rope/frequencies-refuse")]
 impl RopeLoops for AnyBase {
     fn check_base(&self, _: f64) -> Reply<()> {
@@ -243,7 +244,8 @@ impl RopeLoops for AnyBase {
 
 /// accepts ratios below 1
 ///
-/// The module checks its own, so the function was left open. A ratio of 0 makes every frequency but the first infinite.
+/// The module checks its own, so the function was left open, and a ratio of 0 makes every frequency except the first
+/// infinite.
 #[bug("rope/any-ratio", named_by = "rope/frequencies-refuse")]
 impl RopeLoops for AnyRatio {
     fn check_ratio(&self, _: f64) -> Reply<()> {
@@ -258,7 +260,7 @@ impl RopeLoops for AnyRatio {
 
 /// takes the smallest ratio that is large enough, even or odd
 ///
-/// ⌈L / ms⌉ is the formula from memory. It agrees for every second multiple.
+/// ⌈L / ms⌉ is the formula as remembered, and it agrees for every second multiple.
 #[bug("rope/long-ratio-odd", named_by = "rope/long-ratio-edges")]
 impl RopeLoops for RatioOdd {
     fn long_ratio(&self, length: usize, max_seq_len: usize) -> Option<usize> {
@@ -266,9 +268,9 @@ impl RopeLoops for RatioOdd {
     }
 }
 
-/// goes one step too far at exact multiples: floor plus one is no ceiling
+/// goes one step too far at exact multiples, because floor plus one is not a ceiling
 ///
-/// 2·(L / (2·ms) + 1) in integers. Only the edges differ.
+/// 2·(L / (2·ms) + 1) in integers differs only at the edges.
 #[bug("rope/long-ratio-floor-plus-one", named_by = "rope/long-ratio-edges")]
 impl RopeLoops for FloorPlusOne {
     fn long_ratio(&self, length: usize, max_seq_len: usize) -> Option<usize> {
@@ -278,7 +280,7 @@ impl RopeLoops for FloorPlusOne {
 
 /// rounds the ratio down, so that the longest positions do not fit
 ///
-/// Integer division without a ceiling, and at least 2.
+/// It divides integers without a ceiling, then takes at least 2.
 #[bug("rope/long-ratio-floor", named_by = "rope/long-ratio-edges")]
 impl RopeLoops for RatioFloor {
     fn long_ratio(&self, length: usize, max_seq_len: usize) -> Option<usize> {
@@ -288,7 +290,7 @@ impl RopeLoops for RatioFloor {
 
 /// takes the next power of 2
 ///
-/// Even, large enough, and the same up to 4. From 5 on it is not minimal.
+/// It is even, large enough and the same up to 4, but from 5 on it is not minimal.
 #[bug("rope/long-ratio-power-of-two", named_by = "rope/long-ratio-edges")]
 impl RopeLoops for PowerOfTwo {
     fn long_ratio(&self, length: usize, max_seq_len: usize) -> Option<usize> {
@@ -298,7 +300,7 @@ impl RopeLoops for PowerOfTwo {
 
 /// doubles the ratio that is large enough, to make it even
 ///
-/// 2·⌈L / ms⌉ is even, and twice what is needed.
+/// 2·⌈L / ms⌉ is even, but twice what is needed.
 #[bug("rope/long-ratio-doubled", named_by = "rope/long-ratio-edges")]
 impl RopeLoops for RatioDoubled {
     fn long_ratio(&self, length: usize, max_seq_len: usize) -> Option<usize> {
@@ -308,7 +310,7 @@ impl RopeLoops for RatioDoubled {
 
 /// divides in f32, which rounds long lengths
 ///
-/// ceil wants a float. 2²⁶ + 1 is 2²⁶ in f32, and one step is lost.
+/// ceil wants a float, but 2²⁶ + 1 becomes 2²⁶ in f32, so one step is lost.
 #[bug("rope/long-ratio-in-f32", named_by = "rope/long-ratio-edges")]
 impl RopeLoops for RatioInF32 {
     fn long_ratio(&self, length: usize, max_seq_len: usize) -> Option<usize> {
@@ -317,7 +319,7 @@ impl RopeLoops for RatioInF32 {
     }
 }
 
-/// computes the ratio with a shift, which is right for powers of 2 only
+/// computes the ratio with a shift, which is right only for powers of 2
 ///
 /// ms is 2048 or 4096 in every model at hand, so the division became a shift.
 #[bug("rope/long-ratio-of-power-lengths", named_by = "rope/long-ratio-smallest-even")]

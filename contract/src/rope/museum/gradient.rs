@@ -5,9 +5,9 @@ use crate::oracle::Oracle;
 use crate::rope::interface::*;
 use crate::rope::oracle::RopeLoops;
 
-/// turns the gradient by +m, not by −m
+/// turns the gradient by +m instead of −m
 ///
-/// The backward pass called the forward pass. Lengths are right, and training still lowers the loss.
+/// The backward pass called the forward pass, so lengths are right, and training still lowers the loss.
 #[bug("rope/gradient-turned-forward", named_by = "rope/gradient-turns-back")]
 impl RopeLoops for TurnedForward {
     fn turn_back(&self, dy: [f64; 2], cos: [f64; 2], sin: [f64; 2]) -> [f64; 2] {
@@ -17,7 +17,7 @@ impl RopeLoops for TurnedForward {
 
 /// forgets the sine in the gradient
 ///
-/// rotate_half ran on data without a tape, so that only x · cos has a gradient.
+/// rotate_half ran on data without a tape, so only x · cos has a gradient.
 #[bug("rope/gradient-without-sine", named_by = "rope/gradient-keeps-lengths")]
 impl RopeLoops for WithoutSine {
     fn turn_back(&self, dy: [f64; 2], cos: [f64; 2], _: [f64; 2]) -> [f64; 2] {
@@ -27,9 +27,9 @@ impl RopeLoops for WithoutSine {
 
 /// keeps only the part of the gradient that goes through rotate_half
 ///
-/// dfdx's `slice` WRITES its gradient over what is there, where it should add. So a tensor that is sliced and used once more
-/// loses a part, silently. Exchange the halves with `roll`, or take everything from the slices: each part sliced once, and the
-/// whole not used again.
+/// dfdx's `slice` WRITES its gradient over what is there instead of adding it, so a tensor that is sliced and used
+/// again silently loses a part. Exchange the halves with `roll`, or take everything from the slices: slice each part
+/// once, and do not use the whole again.
 #[bug(
     "rope/gradient-slice-overwrites",
     named_by = "rope/gradient-keeps-lengths",
@@ -43,7 +43,7 @@ impl RopeLoops for SliceOverwrites {
 
 /// gives the first half its gradient and the second half zeros
 ///
-/// A slice whose other part was never added.
+/// The other part of a slice was never added.
 #[bug("rope/gradient-first-half", named_by = "rope/gradient-keeps-lengths")]
 impl RopeLoops for FirstHalf {
     fn turn_back(&self, dy: [f64; 2], cos: [f64; 2], sin: [f64; 2]) -> [f64; 2] {
@@ -53,7 +53,7 @@ impl RopeLoops for FirstHalf {
 
 /// sends no gradient through the rotation
 ///
-/// The result was made from data without a tape. Queries and keys stop learning, values go on.
+/// The result was built from data without a tape, so queries and keys stop learning while values go on.
 #[bug("rope/no-gradient", named_by = "rope/gradient-keeps-lengths")]
 impl RopeLoops for NoGradient {
     fn turn_back(&self, _: [f64; 2], _: [f64; 2], _: [f64; 2]) -> [f64; 2] {
@@ -61,9 +61,9 @@ impl RopeLoops for NoGradient {
     }
 }
 
-/// passes the gradient on as it is
+/// passes the gradient on unchanged
 ///
-/// A straight-through gradient. Its length is right.
+/// This straight-through gradient has the right length.
 #[bug("rope/gradient-unturned", named_by = "rope/gradient-turns-back")]
 impl RopeLoops for Unturned {
     fn turn_back(&self, dy: [f64; 2], _: [f64; 2], _: [f64; 2]) -> [f64; 2] {
@@ -71,9 +71,9 @@ impl RopeLoops for Unturned {
     }
 }
 
-/// uses the inverse in the gradient, where the transpose belongs
+/// uses the inverse in the gradient instead of the transpose
 ///
-/// For true tables the two are the same. Scaled tables, as some models have them, tell.
+/// The two agree for true tables, but not for scaled ones, which some models have.
 #[bug("rope/gradient-inverse", named_by = "rope/gradient-adjoint")]
 impl RopeLoops for Inverse {
     fn turn_back(&self, dy: [f64; 2], cos: [f64; 2], sin: [f64; 2]) -> [f64; 2] {
@@ -84,7 +84,7 @@ impl RopeLoops for Inverse {
 
 /// sends the gradient to half-split pairs in the interleaved layout too
 ///
-/// The second layout got a forward pass of its own and shared the backward pass.
+/// The second layout got its own forward pass but shared the backward pass.
 #[bug("rope/gradient-half-split-only", named_by = "rope/gradient-turns-back")]
 impl RopeLoops for HalfSplitOnly {
     fn rotate_backward(&self, case: &RotateCase, dy: &[f32]) -> Vec<f64> {
@@ -95,7 +95,7 @@ impl RopeLoops for HalfSplitOnly {
 
 /// gives every head the gradient of the first
 ///
-/// The broadcast over heads was undone by taking one of them.
+/// The broadcast over heads was undone by taking only one of them.
 #[bug("rope/gradient-of-one-head", named_by = "rope/gradient-f64-loops")]
 impl RopeLoops for OneHead {
     fn rotate_backward(&self, case: &RotateCase, dy: &[f32]) -> Vec<f64> {
@@ -107,7 +107,7 @@ impl RopeLoops for OneHead {
 
 /// clips the gradient to ±2
 ///
-/// Clipping belongs to the optimizer, on the norm of all gradients.
+/// Clipping belongs in the optimizer, on the norm of all gradients.
 #[bug("rope/gradient-clipped", named_by = "rope/gradient-f64-loops")]
 impl RopeLoops for Clipped {
     fn rotate_backward(&self, case: &RotateCase, dy: &[f32]) -> Vec<f64> {

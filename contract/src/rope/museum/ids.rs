@@ -6,10 +6,10 @@ use crate::oracle::Oracle;
 use crate::rope::interface::*;
 use crate::rope::oracle::{RopeLoops, length_of_text};
 
-/// takes position_ids and turns by the places in the row all the same
+/// takes position_ids but turns by the places in the row
 ///
-/// The argument goes down to the attention, where the tables are made for the row: nobody looks at it again. A row that is one
-/// text from its start is right.
+/// The argument goes down to the attention, which ignores it and builds its tables for the row. A row that is one text
+/// from its start is right.
 #[bug(
     "rope/ids-ignored",
     named_by = "rope/each-token-its-position",
@@ -23,8 +23,8 @@ impl RopeLoops for IdsIgnored {
 
 /// turns every batch row by the position_ids of the first
 ///
-/// One row of positions is computed for the whole batch. Texts of one length are right; in a padded batch the longest text is,
-/// and the shorter ones come out as garbage.
+/// One row of positions is computed for the whole batch, which is right for texts of one length. In a padded batch it
+/// suits only the longest text, and the shorter ones come out as garbage.
 #[bug(
     "rope/ids-of-the-first-row",
     named_by = "rope/each-token-its-position",
@@ -36,10 +36,10 @@ impl RopeLoops for IdsOfTheFirstRow {
     }
 }
 
-/// reads the first of a row's position_ids and counts on from it
+/// reads only the first of a row's position_ids and counts on from it
 ///
-/// The positions became an offset for each row, as a cache has it. One text a row is right, and the second of two packed ones
-/// goes on where the first has ended.
+/// The positions became an offset for each row, as with a cache. One text per row is right, but the second of two
+/// packed ones continues where the first ended.
 #[bug("rope/ids-counted-on", named_by = "rope/each-token-its-position")]
 impl RopeLoops for IdsCountedOn {
     fn position(&self, ids: &[usize], s: usize, [b, t]: [usize; 2]) -> usize {
@@ -47,10 +47,10 @@ impl RopeLoops for IdsCountedOn {
     }
 }
 
-/// cuts its tables to the row's length, and takes their last row for positions further on
+/// cuts its tables to the row's length and uses their last row for later positions
 ///
-/// The tables are cut before they are indexed, and the gather clamps its indices. No id is larger than the row in training; in
-/// decoding, each row is one token.
+/// The tables are cut before they are indexed, and the gather clamps its indices. In training no id exceeds the row,
+/// but in decoding each row is one token.
 #[bug("rope/ids-up-to-the-row", named_by = "rope/each-token-its-position")]
 impl RopeLoops for IdsUpToTheRow {
     fn position(&self, ids: &[usize], s: usize, [b, t]: [usize; 2]) -> usize {
@@ -60,8 +60,8 @@ impl RopeLoops for IdsUpToTheRow {
 
 /// turns all texts of a batch by the frequencies of the longest
 ///
-/// The length is max(position_ids) + 1, one for the whole batch. A short text comes out in another way as soon as a long one
-/// stands beside it.
+/// The length is max(position_ids) + 1 over the whole batch, so a short text's result changes as soon as a long one
+/// joins it.
 #[bug(
     "rope/longest-text-for-all",
     named_by = "rope/each-text-its-length",
@@ -74,9 +74,9 @@ impl RopeLoops for LongestTextForAll {
     }
 }
 
-/// counts padding and neighbours in a row as its text's length
+/// counts padding and neighbours in a row towards its text's length
 ///
-/// The length is that of the tensor. A short text behind much padding is taken for a long one.
+/// The length is that of the tensor, so a short text after much padding is treated as a long one.
 #[bug("rope/padding-counts-as-length", named_by = "rope/each-text-its-length")]
 impl RopeLoops for PaddingCountsAsLength {
     fn length_of_text(&self, ids: &[usize], s: usize, place: [usize; 2]) -> usize {
@@ -84,9 +84,9 @@ impl RopeLoops for PaddingCountsAsLength {
     }
 }
 
-/// turns the gradient back by the places in the row, and not by position_ids
+/// turns the gradient back by the places in the row instead of position_ids
 ///
-/// The backward pass was written by hand, for an offset. Nothing but training on packed texts shows it.
+/// It was written by hand for an offset, and only training on packed texts shows it.
 #[bug("rope/gradient-ignores-ids", named_by = "rope/position-ids-turn-back")]
 impl RopeLoops for GradientIgnoresIds {
     fn position_back(&self, _: &[usize], _: usize, [_, t]: [usize; 2]) -> usize {
@@ -94,10 +94,9 @@ impl RopeLoops for GradientIgnoresIds {
     }
 }
 
-/// takes any number of position_ids, and goes through them again where they end
+/// takes any number of position_ids and starts over where they end
 ///
-/// A row of positions is broadcast over the batch, which is meant well. Somebody who pads each text and forgets the batch is
-/// never told.
+/// A row of positions is broadcast over the batch, but if you pad each text and forget the batch, nothing warns you.
 #[bug("rope/one-row-of-ids-for-all", named_by = "rope/one-id-for-each-token")]
 impl RopeLoops for OneRowOfIdsForAll {
     fn check_ids(&self, _: [usize; 4], _: &[usize]) -> Reply<()> {
@@ -111,9 +110,9 @@ impl RopeLoops for OneRowOfIdsForAll {
     }
 }
 
-/// starts reading the tables at their first row in each block of 128 tokens
+/// starts again at the tables' first row in each block of 128 tokens
 ///
-/// Each thread counts its own tokens. Short calls are one block.
+/// Each thread counts its own tokens, and short calls are a single block.
 #[bug("rope/block-starts-at-zero", named_by = "rope/rotate-f64-loops")]
 impl RopeLoops for BlockStartsAtZero {
     fn table_row(&self, [_, t, _]: [usize; 3], _: &[usize; 4]) -> usize {
@@ -121,9 +120,9 @@ impl RopeLoops for BlockStartsAtZero {
     }
 }
 
-/// turns planes in lanes of four and leaves those that fill no lane
+/// turns planes in lanes of four and leaves out those that fill no lane
 ///
-/// Head sizes of real models are multiples of 8, and have no rest.
+/// Head sizes of real models are multiples of 8, which leave no rest.
 #[bug("rope/lane-tail-left", named_by = "rope/rotate-f64-loops")]
 impl RopeLoops for LaneTailLeft {
     fn rotate(&self, case: &RotateCase) -> Vec<f64> {

@@ -20,8 +20,8 @@ fn broadcast(case: &RotateCase) -> RotateCase {
 
 /// turns adjacent dimensions together in the half-split layout
 ///
-/// The paper and GPT-J pair neighbours, Llama and GPT-NeoX pair halves. The most common mix-up of all: shapes agree, weights do
-/// not.
+/// The paper and GPT-J pair neighbours, while Llama and GPT-NeoX pair halves. It is the most common mix-up: shapes
+/// agree, but weights do not.
 #[bug("rope/adjacent-pairs", named_by = "rope/rotate-unit-vector")]
 impl RopeLoops for AdjacentPairs {
     fn pair(&self, _: Layout, i: usize, d: usize) -> [usize; 2] {
@@ -31,7 +31,7 @@ impl RopeLoops for AdjacentPairs {
 
 /// turns halves together in the interleaved layout
 ///
-/// The layout was accepted and not used.
+/// The layout was accepted but never used.
 #[bug("rope/layout-ignored", named_by = "rope/rotate-interleaved")]
 impl RopeLoops for LayoutIgnored {
     fn pair(&self, _: Layout, i: usize, d: usize) -> [usize; 2] {
@@ -41,7 +41,7 @@ impl RopeLoops for LayoutIgnored {
 
 /// pairs the first dimension with the last, the second with the last but one
 ///
-/// A fold instead of a cut. Each plane still has two dimensions.
+/// It folds instead of cutting, and each plane still has two dimensions.
 #[bug("rope/mirrored-pairs", named_by = "rope/rotate-unit-vector")]
 impl RopeLoops for MirroredPairs {
     fn pair(&self, layout: Layout, i: usize, d: usize) -> [usize; 2] {
@@ -52,9 +52,9 @@ impl RopeLoops for MirroredPairs {
     }
 }
 
-/// turns the other way: the minus stands on the second half
+/// turns the other way: the minus is on the second half
 ///
-/// rotate_half as (x2, −x1). All lengths are kept, and the relative property too.
+/// With rotate_half as (x2, −x1), lengths and the relative property are kept.
 #[bug("rope/sign-flipped", named_by = "rope/rotate-unit-vector")]
 impl RopeLoops for SignFlipped {
     fn turn(&self, x: [f64; 2], cos: [f64; 2], sin: [f64; 2]) -> [f64; 2] {
@@ -65,9 +65,9 @@ impl RopeLoops for SignFlipped {
     }
 }
 
-/// has no minus: both sines are added
+/// adds both sines, without a minus
 ///
-/// rotate_half as (x2, x1), a swap. It stretches where it should turn.
+/// With rotate_half as (x2, x1), a swap, it stretches where it should turn.
 #[bug("rope/both-plus", named_by = "rope/rotate-keeps-lengths")]
 impl RopeLoops for BothPlus {
     fn turn(&self, x: [f64; 2], cos: [f64; 2], sin: [f64; 2]) -> [f64; 2] {
@@ -75,7 +75,7 @@ impl RopeLoops for BothPlus {
     }
 }
 
-/// turns the first half and leaves the second as it is
+/// turns the first half and leaves the second unchanged
 ///
 /// The second assignment is missing.
 #[bug("rope/half-left", named_by = "rope/rotate-keeps-lengths")]
@@ -85,9 +85,9 @@ impl RopeLoops for HalfLeft {
     }
 }
 
-/// computes the second half from the first half that is already turned
+/// computes the second half from the first half after it was turned
 ///
-/// In place, line by line. The old value was needed once more.
+/// It works in place, although the old value was needed once more.
 #[bug("rope/in-place", named_by = "rope/rotate-keeps-lengths")]
 impl RopeLoops for InPlace {
     fn turn(&self, x: [f64; 2], cos: [f64; 2], sin: [f64; 2]) -> [f64; 2] {
@@ -98,7 +98,7 @@ impl RopeLoops for InPlace {
 
 /// changes signs but does not swap the halves
 ///
-/// rotate_half as (−x1, x2): the concatenation has its parts in the old order.
+/// rotate_half gives (−x1, x2), because the concatenation has its parts in the old order.
 #[bug("rope/no-swap", named_by = "rope/rotate-keeps-lengths")]
 impl RopeLoops for NoSwap {
     fn turn(&self, x: [f64; 2], cos: [f64; 2], sin: [f64; 2]) -> [f64; 2] {
@@ -108,7 +108,7 @@ impl RopeLoops for NoSwap {
 
 /// writes the imaginary part of the complex product into both halves
 ///
-/// q1·cos + q0·sin for both parts, as a tutorial has it; the concatenation of one tensor with itself.
+/// A tutorial has q1·cos + q0·sin for both parts, because it concatenates one tensor with itself.
 #[bug("rope/one-part-twice", named_by = "rope/rotate-keeps-lengths")]
 impl RopeLoops for OnePartTwice {
     fn turn(&self, x: [f64; 2], cos: [f64; 2], sin: [f64; 2]) -> [f64; 2] {
@@ -118,7 +118,7 @@ impl RopeLoops for OnePartTwice {
 
 /// multiplies by the cosine and forgets the sine
 ///
-/// The second term was lost. At position 0 it is right.
+/// The second term was lost, but at position 0 it is right.
 #[bug("rope/cosine-only", named_by = "rope/rotate-keeps-lengths")]
 impl RopeLoops for CosineOnly {
     fn turn(&self, x: [f64; 2], cos: [f64; 2], _: [f64; 2]) -> [f64; 2] {
@@ -126,9 +126,9 @@ impl RopeLoops for CosineOnly {
     }
 }
 
-/// turns the first half of the planes only
+/// turns only the first half of the planes
 ///
-/// Partial rotary embedding, as some models have it by a setting. This one has none.
+/// Some models have a setting for partial rotary embedding, but this one has none.
 #[bug("rope/partial", named_by = "rope/rotate-unit-vector")]
 impl RopeLoops for Partial {
     fn rotate(&self, case: &RotateCase) -> Vec<f64> {
@@ -147,7 +147,7 @@ impl RopeLoops for Partial {
 
 /// divides by √d as well, which is attention's task
 ///
-/// The scale of the scores was moved into the queries, and came back here.
+/// The scale of the scores was moved into the queries and came back here.
 #[bug("rope/scaled", named_by = "rope/rotate-position-zero")]
 impl RopeLoops for Scaled {
     fn rotate(&self, case: &RotateCase) -> Vec<f64> {
@@ -158,7 +158,7 @@ impl RopeLoops for Scaled {
 
 /// divides cosine and sine by their length before the turn
 ///
-/// A guard for tables that are not on the circle. True tables hide it; the rotation is no longer what its tables say.
+/// It guards against tables off the circle, and true ones hide that the rotation is no longer what its tables say.
 #[bug("rope/renormalized", named_by = "rope/rotate-f64-loops")]
 impl RopeLoops for Renormalized {
     fn turn(&self, x: [f64; 2], cos: [f64; 2], sin: [f64; 2]) -> [f64; 2] {
@@ -169,7 +169,7 @@ impl RopeLoops for Renormalized {
 
 /// adds cosine and sine to x instead of turning x by them
 ///
-/// That is the sinusoidal position embedding of the first Transformer.
+/// That is the sinusoidal position embedding of the original Transformer.
 #[bug("rope/added", named_by = "rope/rotate-linear")]
 impl RopeLoops for Added {
     fn turn(&self, x: [f64; 2], cos: [f64; 2], sin: [f64; 2]) -> [f64; 2] {
@@ -179,7 +179,7 @@ impl RopeLoops for Added {
 
 /// clamps the result to ±4
 ///
-/// A guard against overflow, from a quantized model.
+/// It is a guard against overflow, from a quantized model.
 #[bug("rope/clamped", named_by = "rope/rotate-linear")]
 impl RopeLoops for Clamped {
     fn rotate(&self, case: &RotateCase) -> Vec<f64> {
@@ -187,9 +187,9 @@ impl RopeLoops for Clamped {
     }
 }
 
-/// computes the turn in f16
+/// computes the rotation in f16
 ///
-/// The tables were cast to the model's type before the product. Three digits are left.
+/// The tables were cast to the model's type before the product, which leaves three digits.
 #[bug("rope/turned-in-f16", named_by = "rope/rotate-composes")]
 impl RopeLoops for TurnedInF16 {
     fn rotate(&self, case: &RotateCase) -> Vec<f64> {
@@ -198,9 +198,9 @@ impl RopeLoops for TurnedInF16 {
     }
 }
 
-/// lets the position count on with each batch row
+/// advances the position with each batch row
 ///
-/// Rows of a batch were packed one after the other. With one batch row it is right.
+/// Batch rows were packed one after the other, which is right with a single one.
 #[bug("rope/position-per-batch-row", named_by = "rope/rotate-same-for-all")]
 impl RopeLoops for PerBatchRow {
     fn table_row(&self, [b, t, _]: [usize; 3], shape: &[usize; 4]) -> usize {
@@ -208,9 +208,9 @@ impl RopeLoops for PerBatchRow {
     }
 }
 
-/// takes the head for the position
+/// uses the head as the position
 ///
-/// The tensor was [b, nh, s, hd] in the code that this came from. With one head and one token nobody sees it.
+/// The tensor was [b, nh, s, hd] in the original code, and with one head and token nothing shows.
 #[bug("rope/heads-are-positions", named_by = "rope/rotate-same-for-all")]
 impl RopeLoops for HeadsArePositions {
     fn table_row(&self, [_, _, n]: [usize; 3], shape: &[usize; 4]) -> usize {
@@ -220,7 +220,7 @@ impl RopeLoops for HeadsArePositions {
 
 /// turns every row by the first row of the tables
 ///
-/// A broadcast along the wrong axis. Decoding one token at a time is right.
+/// It broadcasts along the wrong axis, but decoding one token at a time is right.
 #[bug("rope/first-row-for-all", named_by = "rope/rotate-unit-vector")]
 impl RopeLoops for FirstRowForAll {
     fn table_row(&self, _: [usize; 3], _: &[usize; 4]) -> usize {
@@ -228,9 +228,9 @@ impl RopeLoops for FirstRowForAll {
     }
 }
 
-/// takes the rows of the tables in reverse
+/// reads the rows of the tables in reverse
 ///
-/// Distances between tokens keep their size and change their sign.
+/// Distances between tokens keep their size but change their sign.
 #[bug("rope/rows-reversed", named_by = "rope/rotate-unit-vector")]
 impl RopeLoops for RowsReversed {
     fn table_row(&self, [_, t, _]: [usize; 3], shape: &[usize; 4]) -> usize {
@@ -240,7 +240,7 @@ impl RopeLoops for RowsReversed {
 
 /// multiplies by the whole rotation matrix, its zeros included
 ///
-/// The matrix of the paper, written out. Besides the waste, 0 · NaN is NaN: one plane spoils its whole head.
+/// The paper's matrix is written out, which is wasteful, and as 0 · NaN is NaN, one plane spoils its head.
 #[bug("rope/whole-matrix", named_by = "rope/rotate-planes-apart")]
 impl RopeLoops for WholeMatrix {
     fn rotate(&self, case: &RotateCase) -> Vec<f64> {
@@ -255,7 +255,7 @@ impl RopeLoops for WholeMatrix {
 
 /// accepts tables with more rows than x and uses the first ones
 ///
-/// The whole cache was passed without a slice. With an offset, the rows are those of the start.
+/// The whole cache was passed without a slice, so with an offset the rows are those of the start.
 #[bug("rope/longer-tables", named_by = "rope/rotate-table-shape")]
 impl RopeLoops for LongerTables {
     fn check_rotate(&self, case: &RotateCase) -> Reply<()> {
@@ -268,7 +268,7 @@ impl RopeLoops for LongerTables {
 
 /// accepts tables with a single row and turns all rows by it
 ///
-/// Broadcasting does that without a word, in many libraries.
+/// Broadcasting does that without a warning in many libraries.
 #[bug("rope/broadcast-tables", named_by = "rope/rotate-table-shape")]
 impl RopeLoops for BroadcastTables {
     fn check_rotate(&self, case: &RotateCase) -> Reply<()> {
@@ -286,7 +286,7 @@ impl RopeLoops for BroadcastTables {
 
 /// splits where it should interleave, and interleaves where it should split
 ///
-/// The two undo each other either way round, so a round trip passes. For d = 4 they are even the same.
+/// They undo each other either way, so a round trip passes, and for d = 4 they are even the same.
 #[bug("rope/interleave-wrong-way", named_by = "rope/interleaved-order")]
 impl RopeLoops for WrongWay {
     fn to_interleaved(&self, d: usize, x: &[f32]) -> Vec<f32> {
@@ -299,7 +299,7 @@ impl RopeLoops for WrongWay {
 
 /// interleaves in both directions
 ///
-/// One function for both, because the reordering was thought to be its own inverse. For d = 4 it is.
+/// One function does both, as the reordering was thought to be its own inverse, which it is for d = 4.
 #[bug("rope/interleave-both-ways", named_by = "rope/half-split-order")]
 impl RopeLoops for BothWays {
     fn to_half_split(&self, d: usize, x: &[f32]) -> Vec<f32> {
@@ -309,7 +309,7 @@ impl RopeLoops for BothWays {
 
 /// puts the second half's value first in each pair
 ///
-/// The two parts of a stack were given in the wrong order. Every plane turns the other way then.
+/// The two parts of a stack were given in the wrong order, so every plane turns the other way.
 #[bug("rope/interleave-second-first", named_by = "rope/interleaved-order")]
 impl RopeLoops for SecondFirst {
     fn half_split_place(&self, j: usize, d: usize) -> usize {
@@ -317,9 +317,9 @@ impl RopeLoops for SecondFirst {
     }
 }
 
-/// interleaves the whole tensor, not each head
+/// interleaves the whole tensor instead of each head
 ///
-/// A reshape without the head axis. With one head it is right.
+/// The reshape lacks the head axis, which is right with one head.
 #[bug("rope/interleave-across-heads", named_by = "rope/interleaved-order")]
 impl RopeLoops for AcrossHeads {
     fn to_interleaved(&self, _: usize, x: &[f32]) -> Vec<f32> {
@@ -327,9 +327,9 @@ impl RopeLoops for AcrossHeads {
     }
 }
 
-/// returns its input from to_half_split
+/// returns the input of to_half_split unchanged
 ///
-/// A reshape to pairs and back, with the transpose forgotten in between.
+/// It reshapes to pairs and back, but forgets the transpose in between.
 #[bug("rope/split-nothing", named_by = "rope/half-split-order")]
 impl RopeLoops for SplitNothing {
     fn to_half_split(&self, _: usize, x: &[f32]) -> Vec<f32> {

@@ -11,7 +11,7 @@ use std::ops::Range;
 
 /// keeps the long call's ratio and cache although dynamic is false
 ///
-/// The cache was rebuilt in place. One long prompt changes the results of all that follow.
+/// The cache was rebuilt in place, so one long prompt changes all later results.
 #[bug("rope/static-persists", named_by = "rope/static-state-stays", source = "transformers #25306")]
 impl RopeLoops for StaticPersists {
     fn after_long_call(&self, machine: &Machine, ratio: usize) -> Reply<Option<RopeState>> {
@@ -21,7 +21,7 @@ impl RopeLoops for StaticPersists {
 
 /// keeps the long call's ratio, but not its cache, although dynamic is false
 ///
-/// The ratio was set for the computation and not set back.
+/// The ratio was set for the computation but never reset.
 #[bug("rope/static-ratio-leaks", named_by = "rope/static-state-stays")]
 impl RopeLoops for StaticRatioLeaks {
     fn after_long_call(&self, machine: &Machine, ratio: usize) -> Reply<Option<RopeState>> {
@@ -34,7 +34,7 @@ impl RopeLoops for StaticRatioLeaks {
 
 /// keeps the long call's cache, but not its ratio, although dynamic is false
 ///
-/// The ratio was set back after the call. The table was forgotten.
+/// The ratio was reset after the call, but the table was forgotten.
 #[bug("rope/static-cache-leaks", named_by = "rope/static-state-stays")]
 impl RopeLoops for StaticCacheLeaks {
     fn after_long_call(&self, machine: &Machine, ratio: usize) -> Reply<Option<RopeState>> {
@@ -51,7 +51,7 @@ impl RopeLoops for StaticCacheLeaks {
 
 /// forgets the long call although dynamic is true
 ///
-/// The setting was stored and not read. Each long call is right, and computed anew.
+/// The setting was stored but never read, so each long call is right, but computed from scratch.
 #[bug("rope/dynamic-forgets", named_by = "rope/dynamic-grows")]
 impl RopeLoops for DynamicForgets {
     fn after_long_call(&self, _: &Machine, _: usize) -> Reply<Option<RopeState>> {
@@ -61,7 +61,7 @@ impl RopeLoops for DynamicForgets {
 
 /// grows when dynamic is false, and forgets when it is true
 ///
-/// A condition the wrong way round.
+/// A condition is the wrong way round.
 #[bug("rope/dynamic-inverted", named_by = "rope/dynamic-grows")]
 impl RopeLoops for DynamicInverted {
     fn after_long_call(&self, machine: &Machine, ratio: usize) -> Reply<Option<RopeState>> {
@@ -73,7 +73,7 @@ impl RopeLoops for DynamicInverted {
 
 /// replaces the ratio but keeps the old cache
 ///
-/// The table is built once, on construction. The module reports a k that its table does not have.
+/// The table is built once, on construction, so the module reports a k that its table does not have.
 #[bug("rope/dynamic-ratio-only", named_by = "rope/dynamic-grows")]
 impl RopeLoops for DynamicRatioOnly {
     fn after_long_call(&self, machine: &Machine, ratio: usize) -> Reply<Option<RopeState>> {
@@ -84,7 +84,7 @@ impl RopeLoops for DynamicRatioOnly {
 
 /// replaces the cache but writes the new ratio to the wrong place
 ///
-/// The new k went into a variable that nobody reads. The module reports the old one.
+/// The new k went into a variable that is never read, so the module reports the old one.
 #[bug("rope/dynamic-cache-only", named_by = "rope/dynamic-grows", source = "transformers #46624")]
 impl RopeLoops for DynamicCacheOnly {
     fn after_long_call(&self, machine: &Machine, ratio: usize) -> Reply<Option<RopeState>> {
@@ -95,7 +95,7 @@ impl RopeLoops for DynamicCacheOnly {
 
 /// keeps the old rows of the cache and appends new ones with the new frequencies
 ///
-/// Growing a table by what is missing saves work. All rows depend on k, the old ones too.
+/// Adding only what is missing saves work, but all rows depend on k, the old ones too.
 #[bug("rope/dynamic-appends", named_by = "rope/dynamic-later-calls")]
 impl RopeLoops for DynamicAppends {
     fn after_long_call(&self, machine: &Machine, ratio: usize) -> Reply<Option<RopeState>> {
@@ -109,9 +109,9 @@ impl RopeLoops for DynamicAppends {
     }
 }
 
-/// grows the cache by rows of the old frequencies
+/// grows the cache with rows of the old frequencies
 ///
-/// The long call itself is right. The table that stays was built with the k of before.
+/// The long call itself is right, but the table that stays was built with the previous k.
 #[bug("rope/dynamic-old-frequencies", named_by = "rope/dynamic-later-calls")]
 impl RopeLoops for DynamicOldFrequencies {
     fn after_long_call(&self, machine: &Machine, ratio: usize) -> Reply<Option<RopeState>> {
@@ -124,9 +124,9 @@ impl RopeLoops for DynamicOldFrequencies {
     }
 }
 
-/// caches as many rows as the call needed, not ms·k'
+/// caches as many rows as the call needed instead of ms·k'
 ///
-/// Enough for now. The next token is a long call again, and with it each one after.
+/// That is enough for now, but each later token is a long call again.
 #[bug("rope/dynamic-cache-of-call", named_by = "rope/dynamic-grows")]
 impl RopeLoops for DynamicCacheOfCall {
     fn after_call(&self, machine: &Machine, offset: usize, s: usize) -> Reply<Option<RopeState>> {
@@ -141,7 +141,7 @@ impl RopeLoops for DynamicCacheOfCall {
 
 /// answers a dynamic long call with the old frequencies and grows afterwards
 ///
-/// The rows were taken before the cache was replaced. From the second call on it is right.
+/// The rows were taken before the cache was replaced, so it is right from the second call on.
 #[bug("rope/dynamic-old-output", named_by = "rope/long-call-same-either-way")]
 impl RopeLoops for DynamicOldOutput {
     fn long_rows(&self, machine: &Machine, ratio: usize, rows: Range<usize>) -> Tables {
@@ -153,7 +153,7 @@ impl RopeLoops for DynamicOldOutput {
 
 /// rounds k' to an even number only when dynamic is true
 ///
-/// Two branches with a formula each. They agree for every second multiple of ms.
+/// Two branches with a formula each agree for every second multiple of ms.
 #[bug("rope/static-odd-ratio", named_by = "rope/long-call-same-either-way")]
 impl RopeLoops for StaticOddRatio {
     fn ratio_of_call(&self, machine: &Machine, offset: usize, s: usize) -> Reply<usize> {
@@ -164,9 +164,9 @@ impl RopeLoops for StaticOddRatio {
     }
 }
 
-/// measures a second long call by the cached length, not by ms
+/// measures a second long call by the cached length instead of ms
 ///
-/// The first growth sets the length from which the next one is counted. The first is right.
+/// The first growth is right, but it sets the length from which the next one is counted.
 #[bug("rope/dynamic-measured-by-cache", named_by = "rope/dynamic-grows-again")]
 impl RopeLoops for MeasuredByCache {
     fn ratio_of_call(&self, machine: &Machine, offset: usize, s: usize) -> Reply<usize> {
@@ -180,7 +180,7 @@ impl RopeLoops for MeasuredByCache {
 
 /// grows once and never again
 ///
-/// A flag says that the cache was rebuilt. Later long calls are computed and not kept.
+/// A flag says that the cache was rebuilt, so later long calls are computed but not kept.
 #[bug("rope/dynamic-grows-once", named_by = "rope/dynamic-grows-again")]
 impl RopeLoops for GrowsOnce {
     fn after_long_call(&self, machine: &Machine, ratio: usize) -> Reply<Option<RopeState>> {
@@ -193,7 +193,7 @@ impl RopeLoops for GrowsOnce {
 
 /// answers the second long call with the frequencies of the first
 ///
-/// The frequencies were cached apart from the table, and rebuilt once only.
+/// The frequencies were cached apart from the table, and rebuilt only once.
 #[bug("rope/dynamic-second-call-stale", named_by = "rope/dynamic-grows-again")]
 impl RopeLoops for SecondCallStale {
     fn long_rows(&self, machine: &Machine, ratio: usize, rows: Range<usize>) -> Tables {
@@ -203,9 +203,9 @@ impl RopeLoops for SecondCallStale {
     }
 }
 
-/// goes back to the first ratio when a call is short again
+/// returns to the first ratio when a call is short again
 ///
-/// Some libraries do so on purpose. Keys that were cached with the larger ratio then meet queries with the smaller one.
+/// Some libraries do so on purpose, but keys cached with the larger ratio then meet queries with the smaller one.
 #[bug("rope/dynamic-shrinks", named_by = "rope/dynamic-never-shrinks")]
 impl RopeLoops for DynamicShrinks {
     fn call(&self, machine: &mut Machine, case: &RopeCase) -> Reply<Vec<f64>> {
@@ -218,7 +218,7 @@ impl RopeLoops for DynamicShrinks {
     }
 }
 
-/// computes k' anew for every call after it has grown, shorter ones too
+/// recomputes k' for every call after it has grown, even for shorter ones
 ///
 /// The ratio follows the length down as well as up.
 #[bug("rope/dynamic-follows-length", named_by = "rope/dynamic-never-shrinks")]
@@ -233,9 +233,9 @@ impl RopeLoops for FollowsLength {
     }
 }
 
-/// caches ms rows, not ms·k
+/// caches ms rows instead of ms·k
 ///
-/// The table was sized by the training length. Calls between ms and es fall off its end, or are taken for long ones.
+/// The table was sized by the training length, so calls between ms and es fall off its end or are treated as long ones.
 #[bug("rope/table-of-ms-rows", named_by = "rope/fresh-state", source = "vLLM #55910")]
 impl RopeLoops for TableOfMsRows {
     fn fresh(&self, settings: &RopeSettings) -> Reply<RopeState> {
@@ -248,7 +248,7 @@ impl RopeLoops for TableOfMsRows {
 
 /// builds the first cache without its ratio's frequencies
 ///
-/// NTK was written for long calls only. The first cache is long enough and plain.
+/// NTK was written for long calls only, so the first cache is long enough but plain.
 #[bug("rope/first-ratio-ignored", named_by = "rope/fresh-state")]
 impl RopeLoops for FirstRatioIgnored {
     fn fresh(&self, settings: &RopeSettings) -> Reply<RopeState> {
@@ -263,7 +263,7 @@ impl RopeLoops for FirstRatioIgnored {
 
 /// rounds the first ratio up to an even number
 ///
-/// k' of long calls is even. The first k is what it is, 1 and 3 among them.
+/// k' of long calls is even, but the first k is used as given, 1 and 3 included.
 #[bug("rope/ratio-made-even", named_by = "rope/fresh-state")]
 impl RopeLoops for RatioMadeEven {
     fn fresh(&self, settings: &RopeSettings) -> Reply<RopeState> {
@@ -272,7 +272,7 @@ impl RopeLoops for RatioMadeEven {
     }
 }
 
-/// keeps its cache in f16, though its tables are exact when they are built
+/// keeps its cache in f16, although its tables are exact when they are built
 ///
 /// The buffers followed the model to half precision.
 #[bug("rope/cache-in-f16", named_by = "rope/fresh-state")]
@@ -285,7 +285,7 @@ impl RopeLoops for CacheInF16 {
 
 /// counts the positions of the cache in f16
 ///
-/// Tables that are built by themselves are right. The module has its own loop.
+/// Tables built by themselves are right, but the module has its own loop.
 #[bug("rope/cache-positions-in-f16", named_by = "rope/large-positions")]
 impl RopeLoops for CachePositionsF16 {
     fn cached_rows(&self, machine: &Machine, positions: Range<usize>) -> Tables {
@@ -304,7 +304,7 @@ impl RopeLoops for CachePositionsF16 {
 
 /// counts the positions of a long call in f16
 ///
-/// The rows for one call are built from the input's type. Below 2048 it is right.
+/// The rows for one call are built from the input's type, which is right below 2048.
 #[bug("rope/long-positions-in-f16", named_by = "rope/large-positions")]
 impl RopeLoops for LongPositionsF16 {
     fn long_rows(&self, machine: &Machine, ratio: usize, rows: Range<usize>) -> Tables {
@@ -316,7 +316,7 @@ impl RopeLoops for LongPositionsF16 {
 
 /// lets offset + s wrap around to a small number
 ///
-/// Unsigned arithmetic without a check. The call looks like a short one.
+/// Unsigned arithmetic is not checked, so the call looks like a short one.
 #[bug("rope/offset-wraps", named_by = "rope/overflow-is-refused")]
 impl RopeLoops for OffsetWraps {
     fn end(&self, offset: usize, s: usize) -> Reply<usize> {
@@ -327,9 +327,9 @@ impl RopeLoops for OffsetWraps {
     }
 }
 
-/// writes the new ratio before it knows whether the call can be done
+/// writes the new ratio before it knows whether the call can succeed
 ///
-/// The call fails half-way, and the module is left with a ratio that its cache does not have.
+/// The call fails half-way and leaves the module with a ratio that its cache does not have.
 #[bug("rope/refused-call-changes", named_by = "rope/refused-call-changes-nothing")]
 impl RopeLoops for RefusedCallChanges {
     fn call(&self, machine: &mut Machine, case: &RopeCase) -> Reply<Vec<f64>> {
@@ -349,7 +349,7 @@ impl RopeLoops for RefusedCallChanges {
 
 /// accepts a training length of 0
 ///
-/// An unset field is 0. Each call is a long one then, and its ratio a division by 0.
+/// An unset field is 0, so each call is a long one, and its ratio a division by 0.
 #[bug("rope/any-training-length", named_by = "rope/settings-refused")]
 impl RopeLoops for AnyTrainingLength {
     fn check_settings(&self, settings: &RopeSettings) -> Reply<()> {
@@ -358,9 +358,9 @@ impl RopeLoops for AnyTrainingLength {
     }
 }
 
-/// checks nothing but the head size when it is built
+/// checks only the head size when it is built
 ///
-/// The checks are in the function for frequencies, and the module has its own loop.
+/// The checks are in the function for frequencies, but the module has its own loop.
 #[bug("rope/unchecked-settings", named_by = "rope/settings-refused")]
 impl RopeLoops for UncheckedSettings {
     fn check_settings(&self, settings: &RopeSettings) -> Reply<()> {
@@ -375,9 +375,9 @@ impl RopeLoops for UncheckedSettings {
 #[derive(Default)]
 pub(super) struct SharedTables(RefCell<BTreeMap<(usize, usize), Tables>>);
 
-/// shares tables between modules of one head size and length, whatever their base
+/// shares tables between modules of one head size and length, even if their bases differ
 ///
-/// A global cache whose key forgets the base and the ratio. With one module it is right.
+/// The key of a global cache forgets the base and the ratio, which is right with one module.
 #[bug("rope/shared-tables", named_by = "rope/modules-are-apart", of = SharedTables::default())]
 impl RopeLoops for SharedTables {
     fn fresh(&self, settings: &RopeSettings) -> Reply<RopeState> {

@@ -12,9 +12,9 @@ fn to_bf16(x: f64) -> f64 {
     half::bf16::from_f64(x).to_f64()
 }
 
-/// takes the angles for degrees
+/// treats the angles as degrees
 ///
-/// Calculators and some languages do. At position 0 it is right.
+/// Calculators and some languages do so, and at position 0 it is right.
 #[bug("rope/degrees", named_by = "rope/tables-position-one")]
 impl RopeLoops for Degrees {
     fn cos_sin(&self, angle: f64) -> (f64, f64) {
@@ -24,7 +24,7 @@ impl RopeLoops for Degrees {
 
 /// multiplies the angles by 2π
 ///
-/// A frequency is turns per second in physics. θ is radians per position.
+/// In physics a frequency is turns per second, but θ is radians per position.
 #[bug("rope/full-turns", named_by = "rope/tables-position-one")]
 impl RopeLoops for FullTurns {
     fn angle(&self, position: usize, theta: f64) -> f64 {
@@ -32,7 +32,7 @@ impl RopeLoops for FullTurns {
     }
 }
 
-/// has cosine and sine swapped
+/// swaps cosine and sine
 ///
 /// Many functions return sin first.
 #[bug("rope/cos-sin-swapped", named_by = "rope/tables-position-zero")]
@@ -44,7 +44,8 @@ impl RopeLoops for CosSinSwapped {
 
 /// counts positions from 1
 ///
-/// Inner products of a query and a key do not change at all, so the model works; the values differ from everybody else's.
+/// Inner products of a query and a key do not change at all, so the model works, but its values differ from everybody
+/// else's.
 #[bug("rope/positions-from-one", named_by = "rope/tables-position-zero")]
 impl RopeLoops for FromPositionOne {
     fn angle(&self, position: usize, theta: f64) -> f64 {
@@ -54,8 +55,7 @@ impl RopeLoops for FromPositionOne {
 
 /// builds the table for negative angles
 ///
-/// The rotation turns the wrong way. Queries and keys do so together, and attention scores keep their distances with the sign
-/// changed.
+/// Queries and keys both turn the wrong way, so attention scores keep their distances with the sign changed.
 #[bug("rope/negative-angles", named_by = "rope/tables-position-one")]
 impl RopeLoops for NegativeAngles {
     fn angle(&self, position: usize, theta: f64) -> f64 {
@@ -65,7 +65,7 @@ impl RopeLoops for NegativeAngles {
 
 /// repeats each frequency side by side, (t0, t0, t1, t1), in a half-split table
 ///
-/// Repeat-interleave where a concatenation belongs. That is the table of the other layout.
+/// Repeat-interleave instead of a concatenation gives the other layout's table.
 #[bug("rope/repeated-side-by-side", named_by = "rope/tables-equal-halves")]
 impl RopeLoops for SideBySide {
     fn plane(&self, j: usize, _: usize) -> usize {
@@ -75,7 +75,7 @@ impl RopeLoops for SideBySide {
 
 /// mirrors the second half of each row
 ///
-/// The pairs were thought of as (0, d − 1), (1, d − 2), and so on.
+/// The pairs were thought to be (0, d − 1), (1, d − 2), and so on.
 #[bug("rope/mirrored-half", named_by = "rope/tables-equal-halves")]
 impl RopeLoops for MirroredHalf {
     fn plane(&self, j: usize, d: usize) -> usize {
@@ -85,7 +85,7 @@ impl RopeLoops for MirroredHalf {
 
 /// starts every table at position 0
 ///
-/// The start of the range was used for the number of rows only. In prefill it is 0.
+/// The start of the range, 0 in prefill, was used only for the number of rows.
 #[bug("rope/tables-from-zero", named_by = "rope/tables-rows")]
 impl RopeLoops for FromZero {
     fn tables(&self, d: usize, base: f64, ratio: f64, positions: Range<usize>) -> Tables {
@@ -93,9 +93,9 @@ impl RopeLoops for FromZero {
     }
 }
 
-/// builds one row too many, for the end of the range too
+/// builds one row too many, because it includes the end of the range
 ///
-/// A range that includes its end. The rows that exist are right.
+/// The rows that should exist are right.
 #[bug("rope/tables-end-inclusive", named_by = "rope/tables-rows")]
 impl RopeLoops for EndInclusive {
     fn tables(&self, d: usize, base: f64, ratio: f64, positions: Range<usize>) -> Tables {
@@ -105,7 +105,7 @@ impl RopeLoops for EndInclusive {
 
 /// counts positions in f16, which has no odd numbers above 2048
 ///
-/// The positions were cast to the model's type with everything else. Above 2048 neighbours share a position.
+/// The positions were cast to the model's type with everything else, so above 2048 neighbours share a position.
 #[bug(
     "rope/positions-in-f16",
     named_by = "rope/tables-precision",
@@ -119,7 +119,7 @@ impl RopeLoops for PositionsF16 {
 
 /// counts positions in bf16, which has no odd numbers above 256
 ///
-/// bf16 has eight bits of precision. Models trained in it hide the loss, other code shows it.
+/// bf16 has eight bits of precision, a loss that models trained in it hide and other code shows.
 #[bug(
     "rope/positions-in-bf16",
     named_by = "rope/tables-precision",
@@ -131,9 +131,9 @@ impl RopeLoops for PositionsBf16 {
     }
 }
 
-/// rounds the frequencies to f16 before it multiplies by the position
+/// rounds the frequencies to f16 before multiplying by the position
 ///
-/// They are a buffer of the module, and the module was cast. The error grows with the position.
+/// As a buffer, they were cast with the module, and the error grows with the position.
 #[bug(
     "rope/frequencies-in-f16",
     named_by = "rope/tables-precision",
@@ -147,7 +147,7 @@ impl RopeLoops for FrequenciesF16 {
 
 /// rounds the angles to f16
 ///
-/// Autocast ran the product of positions and frequencies in half precision.
+/// Autocast computed the product of positions and frequencies in half precision.
 #[bug("rope/angles-in-f16", named_by = "rope/tables-precision")]
 impl RopeLoops for AnglesF16 {
     fn angle(&self, position: usize, theta: f64) -> f64 {
@@ -157,7 +157,7 @@ impl RopeLoops for AnglesF16 {
 
 /// counts positions in 16 bits, so that 65,536 is 0 again
 ///
-/// No model was longer than that when it was written.
+/// No model was longer than that when the code was written.
 #[bug("rope/positions-in-16-bits", named_by = "rope/tables-precision")]
 impl RopeLoops for Positions16Bits {
     fn angle(&self, position: usize, theta: f64) -> f64 {
@@ -167,7 +167,7 @@ impl RopeLoops for Positions16Bits {
 
 /// reduces the angles by 6.2832, a 2π with five digits
 ///
-/// A range reduction by hand. Each full turn adds an error of 1.5e-5.
+/// The range is reduced by hand, and each full turn adds an error of 1.5e-5.
 #[bug("rope/short-pi", named_by = "rope/tables-precision")]
 impl RopeLoops for ShortPi {
     fn cos_sin(&self, angle: f64) -> (f64, f64) {
@@ -177,7 +177,7 @@ impl RopeLoops for ShortPi {
 
 /// rounds cosines and sines to f16
 ///
-/// The cache was stored in the model's type. Lengths change by one part in 2000.
+/// The cache was stored in the model's type, which changes lengths by one part in 2000.
 #[bug("rope/tables-in-f16", named_by = "rope/tables-on-circle")]
 impl RopeLoops for TablesF16 {
     fn tables(&self, d: usize, base: f64, ratio: f64, positions: Range<usize>) -> Tables {
@@ -187,7 +187,7 @@ impl RopeLoops for TablesF16 {
 
 /// scales the tables by 0.1·ln(ratio) + 1
 ///
-/// YaRN's attention factor, which belongs to YaRN. With ratio 1 it is 1.
+/// YaRN's attention factor belongs to YaRN, and with ratio 1 it is 1.
 #[bug("rope/attention-factor", named_by = "rope/tables-on-circle")]
 impl RopeLoops for AttentionFactor {
     fn tables(&self, d: usize, base: f64, ratio: f64, positions: Range<usize>) -> Tables {
@@ -198,9 +198,9 @@ impl RopeLoops for AttentionFactor {
     }
 }
 
-/// builds tables from the plain frequencies, whatever the ratio
+/// builds tables from the plain frequencies and ignores the ratio
 ///
-/// There is a right function for the frequencies. The tables call another one.
+/// The right function for frequencies exists, but the tables call another one.
 #[bug("rope/tables-ignore-ratio", named_by = "rope/tables-f64-loops")]
 impl RopeLoops for TablesIgnoreRatio {
     fn tables(&self, d: usize, base: f64, _: f64, positions: Range<usize>) -> Tables {
@@ -210,7 +210,7 @@ impl RopeLoops for TablesIgnoreRatio {
 
 /// stops counting at position 4096
 ///
-/// The longest length of one model, as a constant in the code.
+/// One model's longest length became a constant in the code.
 #[bug("rope/position-clamped", named_by = "rope/tables-precision")]
 impl RopeLoops for PositionClamped {
     fn angle(&self, position: usize, theta: f64) -> f64 {

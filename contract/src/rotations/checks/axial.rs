@@ -44,7 +44,7 @@ pub(in crate::rotations) fn answers_axial(
         .map_err(|violation| violation.on(asked))
 }
 
-/// So must `dx`.
+/// And so must `dx`.
 pub(in crate::rotations) fn matches_axial_dx(rotations: &Any, asked: &AxialAsked) -> Step {
     let AxialAsked { manner, case, dy } = asked;
     let (expected, near) = (Oracle.axial_backward(case, dy), tolerance::axial(case, dy, true));

@@ -58,7 +58,7 @@ pub(in crate::rotations) fn matches_linear(rotations: &Any, asked: &LinearAsked)
         .map_err(|violation| violation.on(asked))
 }
 
-/// So must what runs.
+/// And so must the running state.
 pub(in crate::rotations) fn matches_running(
     rotations: &Any,
     case: &LinearCase,
@@ -80,7 +80,7 @@ pub(in crate::rotations) fn answers_running(
         .map_err(|violation| violation.on(format!("{case}\npieces {pieces:?}")))
 }
 
-/// So must a gradient.
+/// And so must a gradient.
 fn matches_gradient(
     rotations: &Any,
     asked: &LinearAsked,
@@ -146,7 +146,7 @@ fn inputs() -> impl Strategy<Value = Input> {
 pub(in crate::rotations) fn phi_by_numbers(rotations: &Any, _: &Run) -> Verdict {
     let ln2 = std::f64::consts::LN_2;
     for (x, phi) in [(1.0, 2.0), (0.0, 1.0), (-ln2, 0.5), (3.0, 4.0), (-2.0 * ln2, 0.25)] {
-        // Two keys, of x and of 0; only the first has a value. Then y = phi(x) / (phi(x) + 1), whatever the query.
+        // Two keys, of x and of 0; only the first has a value. Then y = phi(x) / (phi(x) + 1), for every query.
         let mut k = vec![x as f32; 4];
         k.extend([0.0; 4]);
         let v = vec![1.0, 1.0, 1.0, 1.0, 0.0, 0.0, 0.0, 0.0];
@@ -189,7 +189,7 @@ pub(in crate::rotations) fn constant_values(rotations: &Any, run: &Run) -> Verdi
     Ok(None)
 }
 
-/// So small that its feature is as good as 0: `exp(-20)`.
+/// Small enough that its feature is practically 0: `exp(-20)`.
 const NOTHING: f32 = -20.0;
 
 /// RoPE turns only the numerator, so weights need not add up to 1: for 5 equal tokens, the last one's add up to less

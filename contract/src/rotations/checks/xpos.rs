@@ -160,7 +160,7 @@ pub(in crate::rotations) fn xpos_relative(rotations: &Any, run: &Run) -> Verdict
             + Near::product_off(&q_later[row.clone()], &k_later[before.clone()]);
         let why = "what q and k may be off, times the other, in both calls";
         one("xpos", got, expected, may, why)?;
-        // Each row in a call of its own: keys of a cache, and a new query.
+        // Each row in a separate call: keys of a cache, and a new query.
         let [key, query] = [0, 1].map(|row| one_row(&later, row));
         let [old, new] = [asked(rotations, &key)?, asked(rotations, &query)?];
         let [of_key, of_query] = [&key, &query].map(tolerance::xpos);

@@ -4,7 +4,7 @@ use super::markup::text;
 
 /// A formula as HTML: `R_{m+n}`, `R_half` and `k^(d/2)` without their marks.
 ///
-/// An index stands behind one or two letters, as in `dT_r`. Longer words, such as `rotate_half`, are names.
+/// An index follows one or two letters, as in `dT_r`. Longer words, such as `rotate_half`, are names.
 pub fn law(formula: &str) -> String {
     let (mut out, mut rest) = (String::new(), formula);
     while let Some(at) = rest.find(['_', '^']) {
@@ -27,13 +27,13 @@ pub fn law(formula: &str) -> String {
     out + &text(rest)
 }
 
-/// What stands below or above the line, without its brackets, and what follows.
+/// What is below or above the line, without its brackets, and what follows.
 fn part(behind: &str) -> Option<(&str, &str)> {
     let (open, close) = match behind.chars().next()? {
         '{' => ('{', '}'),
         '(' => ('(', ')'),
         _ => {
-            // An exponent behind an index is the whole symbol's, and no part of the index.
+            // An exponent after an index is the whole symbol's, and no part of the index.
             let inside = |c: char| c.is_alphanumeric() && !"⁰¹²³⁴⁵⁶⁷⁸⁹".contains(c);
             let end = behind.find(|c: char| !inside(c)).unwrap_or(behind.len());
             return (end > 0).then(|| behind.split_at(end));
@@ -65,7 +65,7 @@ mod tests {
             ("x̂_j, R_half", "x̂<sub>j</sub>, R<sub>half</sub>"),
             ("k^(d/(d−2))", "k<sup>d/(d−2)</sup>"),
             ("(base·k^(d/(d−2)))^(−2i/d)", "(base·k<sup>d/(d−2)</sup>)<sup>−2i/d</sup>"),
-            // Names of functions have an underscore of their own, and a set has braces.
+            // Names of functions contain an underscore, and a set has braces.
             ("rotate_half(x), #{r: a ≠ 0}", "rotate_half(x), #{r: a ≠ 0}"),
             ("a < b", &star("a < b")),
             ("x_", "x_"),

@@ -133,7 +133,7 @@ struct Picture {
     alt: String,
 }
 
-/// As mdBook parses, but for smart quotes, which replace nothing here, and with formulas.
+/// As mdBook parses, except for smart quotes, which replace nothing here, and with formulas.
 pub(super) fn options() -> Options {
     Options::ENABLE_TABLES
         | Options::ENABLE_FOOTNOTES

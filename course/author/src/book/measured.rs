@@ -137,7 +137,7 @@ fn numbers(line: &str) -> Option<[usize; 3]> {
     numbers.try_into().ok()
 }
 
-/// A table of counts, component by component, and their sums. What nobody counted yet says so.
+/// A table of counts, component by component, and their sums. What was not counted yet says so.
 fn counted(columns: &[&str], of: impl Fn(&str) -> Option<[usize; 3]>) -> String {
     let mut out = heading(&[&["Component"], columns].concat());
     let mut all = [0; 3];

@@ -51,7 +51,7 @@ impl Names {
         self.pages.get(id).map(String::as_str)
     }
 
-    /// Whether somebody may have meant an invariant, a bug or a variant. (Tasks are called likewise.)
+    /// Whether an author may have meant an invariant, a bug or a variant. (Tasks are called likewise.)
     pub fn looks_like_one(&self, code: &str) -> bool {
         let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
         let is_task = TASKS.iter().any(|task| task.name == code);

@@ -69,7 +69,7 @@ fn figure_or_text(shown: &str) -> String {
         let (_, rest) = svg.split_once(before)?;
         Some(rest.split_once(after)?.0.to_string())
     };
-    // plotters escapes what it writes, so the title can stand in an attribute as it is.
+    // plotters escapes what it writes, so the title can be put in an attribute as it is.
     let title = between("<title>", "</title>").unwrap_or_default().replace('"', "&quot;");
     let size = |name: &str| between(&format!(" {name}=\""), "\"").unwrap_or_default();
     format!(

@@ -1,7 +1,7 @@
 //! The numbers in the text, compared with what code gives.
 //!
-//! An author writes `54,410<!-- = rope/longest-wavelength -->`. What stands directly before the
-//! comment must hold the number as the code prints it: the word, the piece of code, or the formula.
+//! An author writes `54,410<!-- = rope/longest-wavelength -->`. The text directly before the comment
+//! must hold the number as the code prints it: the word, the piece of code, or the formula.
 
 use super::complaint::Complaints;
 use super::made::kinds::Numbers;
@@ -41,7 +41,7 @@ pub fn compare(
     out
 }
 
-/// The page with each number as the code gives it now, where it stands alone in its word. A formula or a
+/// The page with each number as the code gives it now, where it is alone in its word. A formula or a
 /// piece of code is left as it is: which of its numbers is meant, only its author knows.
 pub fn put_in(page: &str, numbers: &Numbers) -> String {
     let mut pieces = page.split(BEGIN);
@@ -62,7 +62,7 @@ pub fn put_in(page: &str, numbers: &Numbers) -> String {
     out
 }
 
-/// Where the number of a word stands, if there is one and only one.
+/// Where the number of a word is, if there is one and only one.
 fn only_number(word: &str) -> Option<Range<usize>> {
     let sign = |c: char| matches!(c, '-' | '−');
     if word.starts_with(['$', '`']) {
@@ -90,7 +90,7 @@ fn said(text: &str) -> &str {
     text.rsplit(char::is_whitespace).next().unwrap_or_default()
 }
 
-/// Whether a number stands in a text, and is not a part of a longer one.
+/// Whether a number is in a text, and is not a part of a longer one.
 fn holds(text: &str, number: &str) -> bool {
     text.match_indices(number).any(|(at, _)| {
         let (before, after) = (&text[..at], &text[at + number.len()..]);
@@ -163,7 +163,7 @@ mod tests {
                 "| 9<!-- = a/low --> | 8<!-- = a/root -->",
                 "| −0.84<!-- = a/low --> | 0.7071<!-- = a/root -->",
             ),
-            // Already right; which one is meant is not known; nobody's number.
+            // Already right; which one is meant is not known; a number without an owner.
             ("**0.7071**<!-- = a/root -->", "**0.7071**<!-- = a/root -->"),
             ("$x = 2$<!-- = a/root -->", "$x = 2$<!-- = a/root -->"),
             ("3x4<!-- = a/root -->", "3x4<!-- = a/root -->"),

@@ -87,7 +87,7 @@ const WORKS: [(&str, &str, f64); 3] = [
     ("decode", "one more token", 32.0),
 ];
 
-/// The record of a whole model on a machine in Markdown, if it is there and whole. On a GPU nobody measured memory.
+/// The record of a whole model on a machine in Markdown, if it is there and whole. On a GPU memory was not measured.
 pub fn model(root: &Path, machine: &str) -> Option<String> {
     let file = root.join(format!("benches/peers/model-{machine}.json"));
     models(&serde_json::from_str(&std::fs::read_to_string(file).ok()?).ok()?)

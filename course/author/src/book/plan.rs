@@ -21,7 +21,7 @@ const PAGE: &str = "instructors";
 pub struct Load {
     /// Words of sentences, headings and tables. A formula within a sentence is one.
     pub words: usize,
-    /// Formulas on lines of their own.
+    /// Formulas on separate lines.
     pub formulas: usize,
     /// Pieces of code and listings.
     pub code: usize,
@@ -192,7 +192,7 @@ fn pieces(pages: &[(String, String)]) -> Result<(Vec<Piece>, Vec<Piece>), String
     Ok((lectures, labs))
 }
 
-/// The pieces of one cell. What names no page goes with what stands before it, or else behind it.
+/// The pieces of one cell. What names no page goes with what comes before it, or else after it.
 fn pieces_of(session: usize, cell: &str) -> Result<Vec<Piece>, String> {
     let mut pieces: Vec<Piece> = Vec::new();
     let (mut page, mut tasks, mut rest) = (None, Vec::new(), cell);
@@ -298,7 +298,7 @@ fn below(page: &str, id: &str) -> Option<String> {
     out
 }
 
-/// What stands in a text. Boxes of the contract, captions and what is said for screen readers are left out.
+/// What is in a text. Boxes of the contract, captions and what is said for screen readers are left out.
 fn load(text: &str) -> Load {
     let lines = text.lines().filter(|line| !line.starts_with("{{"));
     let text = lines.collect::<Vec<_>>().join("\n");

@@ -60,7 +60,7 @@ fn list<'f>(folder: &Path, files: impl Iterator<Item = &'f PathBuf>) -> std::io:
     save::write(&folder.join(LIST), lines.into_iter().collect::<String>())
 }
 
-/// A list that somebody edited must not lead out of the folder.
+/// A list that was edited must not lead out of the folder.
 fn is_below(file: &Path) -> bool {
     file.components().all(|part| matches!(part, Component::Normal(_)))
 }
@@ -122,7 +122,7 @@ mod tests {
         page("new");
         publish(&built, &folder).unwrap();
         assert_eq!(std::io::read_to_string(reader).unwrap(), "old");
-        // Publishing ends at a page in whose place a folder stands.
+        // Publishing ends at a page if there is a folder in its place.
         let (other, blocked) = (temp.path().join("other"), "page.html");
         std::fs::create_dir_all(other.join(blocked).join("x")).unwrap();
         std::fs::write(built.join(blocked), "page").unwrap();

@@ -23,7 +23,7 @@ pub struct Options {
     pub port: Option<u16>,
     /// Open it in the browser.
     pub open: bool,
-    /// Make the figures, the listings and the numbers in the pages anew.
+    /// Make the figures, the listings and the numbers in the pages again.
     pub update: bool,
     /// Serve as long as standard input is open, and print only the address.
     pub beside: bool,

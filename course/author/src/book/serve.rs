@@ -31,7 +31,7 @@ impl Server {
         let name = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
         let addresses: Vec<IpAddr> =
             (name, 0).to_socket_addrs().map_err(no_host)?.map(|found| found.ip()).collect();
-        // The system binds to these, and then nobody comes.
+        // The system binds to these, and then no one comes.
         if addresses.iter().any(|ip| ip.is_multicast() || *ip == IpAddr::from(Ipv4Addr::BROADCAST))
         {
             return Err(no_host(io::Error::other("an address of several machines")));
@@ -66,7 +66,7 @@ impl Server {
         url(self.address)
     }
 
-    /// Who else can read the site, if others can.
+    /// Which others can read the site, if any can.
     pub fn readers(&self) -> Option<String> {
         let port = self.address.port();
         let words = || {
@@ -91,7 +91,8 @@ impl Server {
     }
 }
 
-/// The address at which this machine itself reaches what listens at `address`: one that stands for all of them is none to open.
+/// The address at which this machine itself reaches what listens at `address`: one that means all of them can't be
+/// opened.
 pub fn url(address: SocketAddr) -> String {
     let ip = match address.ip() {
         IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),

@@ -1,4 +1,4 @@
-//! A component's lines in the lists: each behind that of the component that stands last in the file.
+//! A component's lines in the lists: each after that of the component that is last in the file.
 
 use super::name::Name;
 use super::templates::Files;
@@ -21,7 +21,7 @@ struct Addition {
 enum Place {
     /// Below the line of the last component.
     Below,
-    /// In the same line, behind the last component.
+    /// In the same line, after the last component.
     Behind,
     /// Above a line that is in the file once.
     Above,
@@ -172,7 +172,7 @@ pub fn added(root: &Path, name: &Name) -> Result<Changed> {
     Ok(changed)
 }
 
-/// A text with an addition, or nothing if no component stands where it belongs.
+/// A text with an addition, or nothing if there is no component where it belongs.
 fn with(old: &str, beside: &str, text: &str, place: Place) -> Option<String> {
     let ends = |entry: &Entry| {
         let wanted = beside.replace("{slug}", entry.slug).replace("{title}", entry.title);

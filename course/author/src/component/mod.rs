@@ -125,7 +125,7 @@ fn summary(slug: &str, written: &Written) -> Vec<String> {
     out
 }
 
-/// What tells whether it is right, in the order of the work.
+/// What shows whether it is right, in the order of the work.
 const COMMANDS: [&str; 11] = [
     "cargo test -p contract --lib --test names: names agree, and each invariant has its task",
     "cargo proof {slug}/: every bug is caught, and no variant is refused",

@@ -65,7 +65,7 @@ impl Name {
     }
 }
 
-/// Names that have a meaning where a slug would stand, and whose they are.
+/// Names that have a meaning where a slug would be, and whose they are.
 static RESERVED: &[(&[&str], &str)] = &[
     (
         &[
@@ -170,7 +170,7 @@ fn taken_names(root: &Path) -> Result<BTreeMap<String, String>> {
     // With a slug that is nothing's name, so that what is found is the templates' own.
     let neutral = "neutral_slug_of_nothing";
     for (file, text) in templates::raw(root)? {
-        // Programs for types stand alone, and may name the component's crate.
+        // Programs for types are self-contained, and may name the component's crate.
         if file.ends_with(".rs") && text.contains("use ") {
             let text = text.replace("{slug}", neutral).replace("{Type}", "NeutralTypeOfNothing");
             let file = format!("the template {file}");
@@ -216,7 +216,7 @@ fn crates(root: &Path) -> Result<Vec<(String, String)>> {
 fn words(text: &str) -> impl Iterator<Item = &str> {
     let code = text.lines().filter(|line| !line.trim_start().starts_with("//"));
     let letter = |c: char| !(c.is_ascii_alphanumeric() || c == '_');
-    // What stands between quotes is no name.
+    // What is between quotes is no name.
     code.flat_map(move |line| line.split('"').step_by(2).flat_map(move |part| part.split(letter)))
 }
 
@@ -241,7 +241,7 @@ fn collect(file: &str, text: &str, names: &mut BTreeMap<String, String>) -> Resu
     Ok(())
 }
 
-/// The first and the last name of each path. What stands between hides nothing.
+/// The first and the last name of each path. What is between them hides nothing.
 fn used(tree: &UseTree, first: bool, add: &mut dyn FnMut(&Ident)) {
     match tree {
         UseTree::Path(path) => {

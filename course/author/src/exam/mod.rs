@@ -99,7 +99,7 @@ pub fn questions(options: &Options, bank: &Path) -> Result<Vec<Question>> {
     Ok(chosen)
 }
 
-/// So many questions, spread over the components as evenly as these have them.
+/// This many questions, spread over the components as evenly as these have them.
 fn drawn(
     of_components: Vec<Vec<Question>>,
     count: usize,

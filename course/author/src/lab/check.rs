@@ -16,7 +16,7 @@ const ANNOUNCED: &str = "raises-exception";
 /// A cell compiles on one core for most of its time. More kernels would want more memory: half a GB each.
 const AT_A_TIME: usize = 2;
 
-/// Runs each notebook in a kernel of its own. With `update`, a notebook in which nothing is wrong gets
+/// Runs each notebook in its own kernel. With `update`, a notebook in which nothing is wrong gets
 /// the new outputs. `false` if something is wrong, or if a notebook does not hold what it gives.
 ///
 /// # Errors
@@ -53,7 +53,7 @@ pub fn run(
     Ok(wrong == 0)
 }
 
-/// Each notebook as it is held, and as it ran in a kernel of its own.
+/// Each notebook as it is held, and as it ran in its own kernel.
 fn run_side_by_side(home: &Home, files: &[PathBuf]) -> Vec<Result<(Notebook, Executed)>> {
     with_spinner(|progress| {
         let run = |file: &PathBuf| {

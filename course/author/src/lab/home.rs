@@ -11,7 +11,7 @@ pub struct Home {
     root: PathBuf,
 }
 
-/// The programs of a Python environment stand there.
+/// The programs of a Python environment are there.
 const PROGRAMS: &str = if cfg!(windows) { "Scripts" } else { "bin" };
 
 impl Home {
@@ -116,7 +116,7 @@ impl Home {
     }
 }
 
-/// The number that a notebook's name begins with: the tenth comes behind the second.
+/// The number that a notebook's name begins with: the tenth comes after the second.
 fn number(stem: &str) -> Option<usize> {
     stem.split('-').next()?.parse().ok()
 }

@@ -1,9 +1,9 @@
 //! The kernel of the notebooks: evcxr, in a folder that no other kernel builds in.
 //!
-//! evcxr builds a crate for each kernel, and two kernels that build in one folder break each other. A
-//! folder of its own for each new kernel would mean a minute of building at each start. So there are
-//! numbered folders, `target/evcxr/0` and so on. A kernel takes the first that is free, by a lock that
-//! ends with it, and a folder that is new begins with what the first one has built.
+//! evcxr builds a crate for each kernel, and two kernels that build in one folder break each other. A separate folder
+//! for each new kernel would mean a minute of building at each start. There are therefore numbered folders,
+//! `target/evcxr/0` and so on. A kernel takes the first that is free, by a lock that ends with it, and a folder that is
+//! new begins with what the first one has built.
 
 use super::execute;
 use super::home::Home;
@@ -16,9 +16,10 @@ use std::process::{Command, Stdio};
 
 /// The name under which Jupyter knows it.
 pub const NAME: &str = "quadrivium";
-/// How kernels build what cells call. evcxr writes the profile of a cell's crate itself, and cargo adds what stands in a folder
-/// above. Without this, the model of a notebook would train for minutes. `notebook-support` alone is optimized, with all generic code that
-/// it calls; the library is not, so that cells find its generic code made, and do not make it anew.
+/// How kernels build what cells call. evcxr writes the profile of a cell's crate itself, and cargo adds what is in a
+/// folder above. Without this, the model of a notebook would train for minutes. `notebook-support` alone is optimized,
+/// with all generic code that it calls; the library is not, so that cells find its generic code made, and do not make
+/// it again.
 const PROFILE: &str = "\
 [profile.dev.package]
 notebook-support.opt-level = 2

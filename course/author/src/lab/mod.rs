@@ -93,8 +93,8 @@ fn prepare(home: &Home, terminal: &mut Terminal) -> Result<()> {
     aloud(|progress| kernel::warm(home, progress))
 }
 
-/// Does something with a progress line. Where no terminal shows it, its first words are printed, so
-/// that nobody waits for minutes without knowing for what.
+/// Does something with a progress line. Where no terminal shows it, its first words are printed, so that no one waits
+/// for minutes without knowing for what.
 fn aloud<T>(work: impl FnOnce(Progress<'_>) -> T) -> T {
     let silent = AtomicBool::new(!std::io::stderr().is_terminal());
     with_spinner(|progress| {

@@ -127,7 +127,7 @@ async fn told_to_end() {
     use tokio::signal::unix::{SignalKind, signal};
     let kinds = [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()];
     let [Ok(mut interrupt), Ok(mut terminate), Ok(mut hangup)] = kinds.map(signal) else {
-        // Then nothing can tell it, and JupyterLab must not end at once.
+        // Then nothing can report it, and JupyterLab must not end at once.
         return std::future::pending().await;
     };
     tokio::select! {
@@ -171,7 +171,7 @@ fn configure(home: &Home) -> Result<()> {
     let folder = home.lab().join("jupyter/config/custom");
     std::fs::create_dir_all(&folder)?;
     std::fs::write(folder.join("custom.css"), READABLE)?;
-    // Without a signature a notebook is shown without its figures. All of the course get one, whichever is
+    // Without a signature a notebook is shown without its figures. All of the course get one, no matter which is
     // opened first, and no foreign one.
     let _ = home
         .python()
@@ -191,13 +191,13 @@ fn start(home: &Home, (ip, port): (IpAddr, Option<u16>)) -> Result<Child> {
     jupyter.arg(format!("--ServerApp.root_dir={}", home.root().display()));
     jupyter.args(["--ServerApp.answer_yes=True", "--KernelSpecManager.ensure_native_kernel=False"]);
     jupyter.arg("--custom-css");
-    // In a container everybody is root, and nobody reaches the page without its token.
+    // In a container every user is root, and no one reaches the page without its token.
     jupyter.arg("--allow-root");
     if let Some(port) = port {
         jupyter.arg(format!("--ServerApp.port={port}")).arg("--ServerApp.port_retries=0");
     }
     jupyter.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log);
-    // In a group of its own, Ctrl-C does not reach it: it is ended in order.
+    // In its own group, Ctrl-C does not reach it: it is ended in order.
     #[cfg(unix)]
     jupyter.process_group(0);
     jupyter.kill_on_drop(true);
@@ -212,7 +212,7 @@ async fn wait(home: &Home, ip: IpAddr, jupyter: &mut Child) -> Result<Running> {
     let _ = std::fs::remove_file(&file);
     let start = Instant::now();
     loop {
-        // The file is there a moment before somebody listens.
+        // The file is there a moment before the server listens.
         if let Some(running) = running(&file).filter(|running| listens(ip, running.port)) {
             return Ok(running);
         }

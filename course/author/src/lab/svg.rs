@@ -2,7 +2,7 @@
 //!
 //! Figures are drawn in whole pixels and with 256 steps of a colour. A value that is computed in
 //! another order, or by another machine's sine, may fall on the other side of an edge between two
-//! pixels. So a coordinate may differ by one pixel and a colour by one step. Texts, the kinds of things
+//! pixels. A coordinate may therefore differ by one pixel and a colour by one step. Texts, the kinds of things
 //! and their number may not differ at all.
 
 use roxmltree::{Attribute, Document};

@@ -60,7 +60,7 @@ fn every_task_is_in_a_chapter() {
     }
 }
 
-/// What a text tells to type, with the word that follows: `cargo course check norm` and its like.
+/// What a text says to type, with the word that follows: `cargo course check norm` and its like.
 #[test]
 fn commands_in_texts_name_tasks() {
     let pages = ["book/src", "notebooks", "exercises", "."].map(|folder| root().join(folder));

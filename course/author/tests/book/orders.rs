@@ -22,7 +22,7 @@ fn link(slug: &str, _: &str) -> String {
     format!("({slug}.md")
 }
 
-/// What stands between two texts.
+/// What is between two texts.
 fn between<'t>(text: &'t str, from: &str, to: &str) -> &'t str {
     let (_, text) = text.split_once(from).unwrap_or_else(|| panic!("no {from:?}"));
     text.split_once(to).unwrap_or_else(|| panic!("no {to:?} after {from:?}")).0

@@ -1,11 +1,11 @@
-//! The texts that stand in the repository itself say what the registry says. Whoever adds a component is told
-//! which line is missing where.
+//! The texts in the repository itself say what the registry says. If you add a component, this reports which
+//! line is missing where.
 
 use crate::pages::root;
 use contract::measured::MEASURED;
 use contract::registry::{COMPONENTS, Entry, TASKS};
 
-/// Each of these lines must stand in the file.
+/// Each of these lines must be in the file.
 fn must_hold(file: &str, lines: impl IntoIterator<Item = String>) {
     let text = std::fs::read_to_string(root().join(file)).unwrap();
     // A sentence may go over the end of a line.

@@ -119,7 +119,7 @@ fn markdown(file: &Path) -> String {
     texts.join("\n\n")
 }
 
-/// What stands in paragraphs and in lists, with an `x` for each formula and piece of code.
+/// What is in paragraphs and in lists, with an `x` for each formula and piece of code.
 fn paragraphs(markdown: &str) -> Vec<String> {
     let (mut paragraphs, mut text, mut within) = (Vec::new(), String::new(), 0);
     for event in Parser::new_ext(markdown, Options::ENABLE_MATH | Options::ENABLE_TABLES) {

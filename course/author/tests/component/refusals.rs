@@ -107,7 +107,7 @@ fn a_file_that_is_there_is_not_overwritten() {
 #[test]
 fn what_was_written_is_taken_back() {
     let workspace = workspace();
-    // A file stands where a folder belongs, and the files before it can be written.
+    // There is a file where a folder belongs, and the files before it can be written.
     std::fs::write(workspace.path().join("src/batch_norm"), "in the way").unwrap();
     let said = refused(workspace.path(), "batch_norm", None);
     assert!(said.contains("src/batch_norm/"), "{said}");

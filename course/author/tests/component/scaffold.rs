@@ -89,8 +89,8 @@ fn it_compiles() {
         }
     }
     written(&workspace);
-    // Cargo tells crates of a workspace apart by name and version. Without a version of its own, what is checked of the copy would pass
-    // for what was checked of the original.
+    // Cargo distinguishes crates of a workspace by name and version. Without its own version, what is checked of the
+    // copy would pass for what was checked of the original.
     for (path, held) in files(&workspace) {
         if path.ends_with("Cargo.toml") {
             let text = String::from_utf8(held).unwrap().replace("\"0.1.0\"", "\"0.1.1\"");
@@ -101,7 +101,7 @@ fn it_compiles() {
         .args(["check", "--offline", "--quiet", "--features", "f16", "--all-targets"])
         .args(["-p", "quadrivium", "-p", "contract", "-p", "exercises", "-p", "notebook-support"])
         .current_dir(&workspace)
-        // The crates that it stands on are checked there already.
+        // The crates that it depends on are checked there already.
         .env("CARGO_TARGET_DIR", root().join("target"))
         .output()
         .unwrap();

@@ -52,6 +52,6 @@ fn eps_outside_the_root_is_seen() {
     assert_eq!(code, Some(1), "{said}");
     let told = |cell: usize| said.contains(&format!("2-norm.ipynb, code cell {cell}: "));
     assert!(said.contains("its output is another") || said.contains("it failed"), "{said}");
-    // The first cell reads a text. If it were told, the copy itself would be wrong.
+    // The first cell reads a text. If it were reported, the copy itself would be wrong.
     assert!(!told(1) && (2..=19).any(told), "{said}");
 }

@@ -1,4 +1,4 @@
-//! What must not be in a notebook is found, and told with its cell.
+//! What must not be in a notebook is found, and reported with its cell.
 
 use super::*;
 use author::lab::execute::execute;

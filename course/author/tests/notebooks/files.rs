@@ -107,8 +107,8 @@ fn the_students_lines_do_not_pass_yet() {
     }
 }
 
-/// The page that a notebook belongs to. It has the notebook's subject as its name, but for one: what the map of encodings
-/// lists is measured in the chapter after it.
+/// The page that a notebook belongs to. It has the notebook's subject as its name, except for one: what the map of
+/// encodings lists is measured in the chapter after it.
 fn chapter_of(subject: &str) -> &str {
     if subject == "encodings" { "long" } else { subject }
 }

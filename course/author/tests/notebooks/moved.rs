@@ -8,8 +8,8 @@ use std::process::{Child, Stdio};
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
-/// A workspace with what `cargo course lab` has installed, and nothing at the place where that was done: there stands an empty
-/// folder, by bubblewrap.
+/// A workspace with what `cargo course lab` has installed, and nothing at the place where that was done: an empty
+/// folder is there, by bubblewrap.
 struct Moved {
     folder: tempfile::TempDir,
 }
@@ -46,7 +46,7 @@ impl Moved {
         bwrap.arg(home().environment()).arg("--");
         bwrap.arg(root.join("target/author")).args(["lab", "norm", "--no-browser", "--port", "0"]);
         bwrap.args(arguments).env("QUADRIVIUM_ROOT", root);
-        // A group of its own gets Ctrl-C, as in a terminal.
+        // A separate group gets Ctrl-C, as in a terminal.
         bwrap.process_group(0).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
     }
 }
@@ -77,7 +77,7 @@ fn lines(child: &mut Child) -> Said {
     Box::new(lines.map_while(Result::ok).fuse())
 }
 
-/// What stands behind these words in one of the lines.
+/// What follows these words in one of the lines.
 #[track_caller]
 fn find(said: &mut Said, child: &mut Child, words: &str) -> String {
     let found = said.find_map(|line| Some(line.split_once(words)?.1.to_string()));

@@ -28,7 +28,7 @@ fn is_zip(name: &str) -> bool {
     name.to_lowercase().ends_with(".zip")
 }
 
-/// What a learner understands, in place of the words of a library.
+/// What a learner understands, instead of the words of a library.
 fn damaged(kind: &str) -> String {
     format!(
         "it can't be opened as a {kind} archive: it is damaged, or was not uploaded whole. Hand it in again"

@@ -158,7 +158,7 @@ impl Finds {
         if self.left_out.is_empty() {
             return format!("{what}: it holds no file at all");
         }
-        // Whatever has an unusual reason says more than the many others.
+        // An entry with an unusual reason says more than the many others.
         let mut left: Vec<&LeftOut> = self.left_out.iter().collect();
         left.sort_by_key(|left| left.why == super::OTHER);
         let said = left.iter().take(NAMED).map(|left| format!("{} ({})", left.name, left.why));

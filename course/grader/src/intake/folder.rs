@@ -78,7 +78,7 @@ fn regular_file(path: &Path) -> Result<std::fs::File, String> {
     }
 }
 
-/// Without following a link, and without waiting for a pipe's other end: what stands there may have changed since.
+/// Without following a link, and without waiting for a pipe's other end: what is there may have changed since.
 #[cfg(target_os = "linux")]
 fn open(path: &Path) -> io::Result<std::fs::File> {
     use std::os::unix::fs::OpenOptionsExt;

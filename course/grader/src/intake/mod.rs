@@ -21,7 +21,7 @@ use std::path::{Path, PathBuf};
 
 /// The most bytes of a file.
 pub const MOST: u64 = 1 << 20;
-/// The most bytes of all learner's files that are found, in whatever folders. They are held in memory.
+/// The most bytes of all learner's files that are found, in any folders. They are held in memory.
 const KEPT: u64 = 64 << 20;
 /// The most entries that are looked at.
 const ENTRIES: usize = 50_000;
@@ -82,7 +82,7 @@ struct Found {
     /// Its folder within the submission, or within that archive, with `/`.
     folder: String,
     slug: &'static str,
-    /// What the file is called: the slug's name, in whatever case.
+    /// What the file is called: the slug's name, in any case of its letters.
     file: String,
     content: Result<Vec<u8>, String>,
 }
@@ -171,12 +171,13 @@ pub fn is_archive(name: &str) -> bool {
     [".zip", ".tar.gz", ".tgz"].iter().any(|end| name.ends_with(end))
 }
 
-/// Whether systems leave a file or folder of this name beside what somebody wrote.
+/// Whether systems leave a file or folder of this name beside what an author wrote.
 pub fn is_junk(name: &str) -> bool {
     name.starts_with("._") || ["__MACOSX", ".DS_Store", "Thumbs.db", "desktop.ini"].contains(&name)
 }
 
-/// The component whose learner's file is called so, in whatever case: some systems do not tell `Norm.rs` from `norm.rs`.
+/// The component whose learner's file is called so, in any case of its letters: some systems do not distinguish
+/// `Norm.rs` from `norm.rs`.
 fn slug_of(file: &str) -> Option<&'static str> {
     let lower = file.to_ascii_lowercase();
     let slug = lower.strip_suffix(".rs")?;
@@ -308,7 +309,7 @@ impl Finds {
         }
         self.within = shown(name);
         if self.found.iter().any(|found| found.archive == self.within) {
-            // Alike, as far as it can be shown.
+            // Similar, as far as it can be shown.
             self.within = format!("{} ({})", self.within, self.archives);
         }
         if let Err(why) = look(self) {

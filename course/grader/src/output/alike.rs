@@ -1,4 +1,4 @@
-//! Files of a class that are alike, as a section of its page and as a table.
+//! Files of a class that are similar, as a section of its page and as a table.
 
 use super::page::{NAME, SENTENCE, count, line, name};
 use super::table::csv_of_names;
@@ -141,7 +141,7 @@ mod tests {
         ] {
             assert!(page.replace('\'', "&#39;").contains(words), "{words}: {page}");
         }
-        // Who has most in common comes first.
+        // The pair with most in common comes first.
         assert!(page.find("79 %") < page.find("but for names"), "{page}");
         let none = Comparison { compared: 3, ..Comparison::default() };
         assert!(section(&none).into_string().contains("None, among 3 submissions."));

@@ -16,9 +16,9 @@ use std::collections::{BTreeMap, BTreeSet};
 pub struct Class<'a> {
     /// What came of its submissions.
     pub records: &'a [Record],
-    /// Which of their files are alike.
+    /// Which of their files are similar.
     pub comparison: &'a Comparison,
-    /// What lies among the submissions and was taken for nobody's.
+    /// What lies among the submissions and was not taken for one.
     pub passed_over: &'a [LeftOut],
 }
 
@@ -149,7 +149,7 @@ fn tasks(tally: &[Tally]) -> Markup {
             h2 { "Tasks, those that fewest passed first" }
             (passed(&rows))
         }
-        // A part of the course that the class has not come to would stand before all others.
+        // A part of the course that the class has not come to would come before all others.
         @if !untouched.is_empty() {
             details {
                 summary { "Not begun by anybody: " (count(untouched.len(), "task")) }
@@ -193,7 +193,7 @@ fn passed(rows: &[&Tally]) -> Markup {
     }
 }
 
-/// A bar that printers print too: grounds are left out on paper. The number stands beside it.
+/// A bar that printers print too: grounds are left out on paper. The number is printed beside it.
 fn bar(part: usize, of: usize) -> Markup {
     let width = format!("{:.1}", 100.0 * part as f64 / of.max(1) as f64);
     html! {
@@ -335,7 +335,7 @@ fn unbuilt(graded: &[&Record]) -> Markup {
     }
 }
 
-/// What lies beside the submissions: somebody may have meant it for one.
+/// What lies beside the submissions: it may have been meant for one.
 fn passed_over(all: &[LeftOut]) -> Markup {
     html! {
         @if !all.is_empty() {
@@ -483,7 +483,7 @@ mod tests {
         let part = &page[page.find(told[0]).unwrap()..];
         let places = told.map(|words| part.find(words));
         assert!(places.iter().all(Option::is_some) && places.is_sorted(), "{places:?} {part}");
-        // They are no mistakes that nobody knows.
+        // They are no unknown mistakes.
         assert!(!page.contains("Like no known mistake"), "{page}");
     }
 
@@ -522,7 +522,7 @@ mod tests {
             ["1 of 4 submissions not graded", "no file to take", "<h1>4 submissions, 3 graded"];
         let places: Vec<_> = words.iter().map(|word| page.find(word)).collect();
         assert!(places.iter().all(Option::is_some) && places.is_sorted(), "{places:?} {page}");
-        // In the order of their names, whatever came first; and the same each time.
+        // In the order of their names, no matter which came first; and the same each time.
         let names = ["group%201/", "group%202/", "group%204/"].map(|name| page.find(name));
         assert!(names.is_sorted(), "{names:?}");
         let mut turned = a_class();

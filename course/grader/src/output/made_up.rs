@@ -15,7 +15,7 @@ pub enum Went {
     Wrong,
     /// It behaves like this bug.
     Like(&'static str),
-    /// Nobody began it.
+    /// It was not begun.
     Empty,
 }
 

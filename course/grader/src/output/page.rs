@@ -13,7 +13,7 @@ pub const SENTENCE: usize = 1_000;
 /// Characters of a report, or of what was printed, that are shown.
 pub const BLOCK: usize = 20_000;
 
-/// What a browser may do with a page: use the style in it, and show pictures that stand in it.
+/// What a browser may do with a page: use the style in it, and show pictures that are in it.
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; \
                       base-uri 'none'; form-action 'none'";
 
@@ -45,7 +45,7 @@ pub fn name(name: &str) -> Markup {
     html! { bdi.name { @if quoted { "\"" (shown) "\"" } @else { (shown) } } }
 }
 
-/// A report, in which words stand in columns. What is too long for its line goes on below its column.
+/// A report, in which words are set in columns. What is too long for its line goes on below its column.
 pub fn block(text: &str) -> Markup {
     html! { pre.report { @for line in lines(text, BLOCK).lines() { span { (line) } } } }
 }
@@ -130,7 +130,7 @@ pub fn place(submission: &str) -> Option<String> {
     Some(place + "/report.html")
 }
 
-/// A number with at most two digits behind the point.
+/// A number with at most two digits after the point.
 pub fn number(value: f64) -> String {
     if !value.is_finite() {
         return "?".to_string();

@@ -55,7 +55,7 @@ fn bars(points: &[f64], out_of: f64) -> Option<Bars> {
     let width = [1.0, 2.0, 5.0].map(|n| n * ten).into_iter().find(|width| *width >= raw);
     let width = width.unwrap_or(10.0 * ten);
     let begin = (least / width).floor() * width;
-    // The most points stand in the last bar, not in one of their own.
+    // The most points are in the last bar, not in a separate one.
     let bars = (((most - begin) / width).ceil() as usize).max(1);
     let mut counts = vec![0; bars];
     for points in points {

@@ -45,7 +45,7 @@ fn no_grade(why: &str) -> Markup {
     }
 }
 
-/// Nothing was graded, and there are points: somebody's own.
+/// Nothing was graded, and there are points: given by hand.
 fn decided(why: &str) -> Markup {
     html! {
         section.alarm {
@@ -119,7 +119,7 @@ fn graded_by(record: &Record) -> Markup {
     }
 }
 
-/// Where the report on a task stands in the page. Numbers of tasks are not asked to be good names.
+/// Where the report on a task is in the page. Numbers of tasks are not asked to be good names.
 fn anchor(place: usize) -> String {
     format!("task-{}", place + 1)
 }
@@ -189,7 +189,7 @@ fn title_of(task: &TaskRecord) -> &str {
     title(task).1
 }
 
-/// How a task went: a sign and a word, since colours alone tell not everybody.
+/// How a task went: a sign and a word, since not everyone can tell colours apart.
 fn mark(task: &TaskRecord) -> Markup {
     html! {
         @if task.grade.passed { span.good { "✓\u{a0}passed" } }
@@ -219,7 +219,7 @@ fn failed(tasks: &[TaskRecord]) -> Markup {
     }
 }
 
-/// The reports on what nobody began: each says where to begin, and no more.
+/// The reports on what was not begun: each says where to begin, and no more.
 fn empty(tasks: &[TaskRecord]) -> Markup {
     let not_begun = |(_, task): &Placed| !task.grade.passed && !task.grade.begun;
     let empty: Vec<Placed> = tasks.iter().enumerate().filter(not_begun).collect();

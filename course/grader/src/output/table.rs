@@ -13,22 +13,22 @@ use course::arguments::Format;
 use csv::QuoteStyle;
 use serde::{Deserialize, Serialize};
 
-/// What a grade book's columns are called, and how a submission's name tells whose it is.
+/// What a grade book's columns are called, and how a submission's name shows whose it is.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Columns {
-    /// The column that tells whose row it is. Moodle: any, and it is chosen again at the import. Canvas: `ID`,
+    /// The column that shows whose row it is. Moodle: any, and it is chosen again at the import. Canvas: `ID`,
     /// `SIS User ID`, `SIS Login ID` or `Student`.
     pub identification: Option<String>,
     /// The column of the grade. Canvas makes a new assignment, if none has this name.
     pub grade: Option<String>,
-    /// Where in a submission's name the identification stands. Without it, the whole name is one.
+    /// Where in a submission's name the identification is. Without it, the whole name is one.
     pub pattern: Option<Pattern>,
     /// Points that the grade book's column can hold: all points are scaled to it.
     pub maximum: Option<f64>,
 }
 
-/// Where a name holds an identification: `{id}` with the text before and behind it, such as `_{id}_`.
+/// Where a name holds an identification: `{id}` with the text before and after it, such as `_{id}_`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Pattern {
@@ -58,7 +58,7 @@ impl From<Pattern> for String {
 }
 
 impl Pattern {
-    /// The shortest text between the first place of what stands before it, and what stands behind it.
+    /// The shortest text between the first place of what comes before it, and what comes after it.
     pub fn identification<'a>(&self, name: &'a str) -> Option<&'a str> {
         let (_, rest) = name.split_once(&self.before)?;
         let id = match self.behind.as_str() {
@@ -100,8 +100,8 @@ fn csv(rows: Vec<Vec<String>>) -> String {
     String::from_utf8(bytes).expect("cells are UTF-8")
 }
 
-/// A table for people, who open it in a spreadsheet: without a byte order mark, some take UTF-8 for something else. Whatever a
-/// cell says, nothing of it is computed.
+/// A table for people, who open it in a spreadsheet: without a byte order mark, some take UTF-8 for something else.
+/// Nothing in a cell is computed, no matter what it says.
 pub fn csv_of_names(mut rows: Vec<Vec<String>>) -> String {
     for text in rows.iter_mut().flatten() {
         *text = cell(text);
@@ -118,7 +118,7 @@ fn sorted(records: &[Record]) -> Vec<&Record> {
     sorted
 }
 
-/// `grades.csv`: a row for each submission. Who was not graded has empty cells, and a reason.
+/// `grades.csv`: a row for each submission. A student who was not graded has empty cells, and a reason.
 pub fn grades(records: &[Record]) -> String {
     let records = sorted(records);
     let mut tasks: Vec<&str> = Vec::new();
@@ -191,7 +191,7 @@ impl Columns {
         points.is_finite().then(|| number(points))
     }
 
-    /// Whose a submission is, in words, if its name tells: nobody can have two.
+    /// Whose a submission is, in words, if its name shows it: no one can have two.
     pub fn whose_words(&self, name: &str, formats: &[Format]) -> Option<String> {
         let of_pattern = self.pattern.as_ref().and_then(|pattern| pattern.identification(name));
         if let Some(id) = of_pattern {
@@ -205,15 +205,15 @@ impl Columns {
         canvas_user(name).filter(|_| canvas).map(|id| format!("Canvas's user {id}"))
     }
 
-    /// Whether `moodle.csv` is a grading worksheet: where most names are those of folders from Moodle. A single one may be
-    /// somebody's joke.
+    /// Whether `moodle.csv` is a grading worksheet: where most names are those of folders from Moodle. A single one may
+    /// be a joke.
     fn is_worksheet(&self, records: &[Record]) -> bool {
         let is_from_moodle = |record: &&Record| moodle_participant(&record.submission).is_some();
         let from_moodle = records.iter().filter(is_from_moodle).count();
         2 * from_moodle > records.len() && self.identification.is_none() && self.pattern.is_none()
     }
 
-    /// Who has points and can have no row in a worksheet.
+    /// The submissions that have points and can have no row in a worksheet.
     pub fn without_participant(&self, records: &[Record]) -> Vec<String> {
         if !self.is_worksheet(records) {
             return Vec::new();
@@ -237,8 +237,8 @@ impl Columns {
 /// assignment: the names hold numbers that only the worksheet knows. Otherwise it is for the import of the grade
 /// book, where the lecturer says what the columns are.
 ///
-/// Who was not graded has no row. An empty cell would not do: for a new column of the grade book Moodle makes 0
-/// points of it. A `-` would not do either: that is 0 points in a worksheet.
+/// A student who was not graded has no row. An empty cell would not do: for a new column of the grade book Moodle makes
+/// 0 points of it. A `-` would not do either: that is 0 points in a worksheet.
 pub fn moodle(records: &[Record], columns: &Columns) -> String {
     let grade = columns.grade.as_deref().unwrap_or("Grade");
     let worksheet = columns.is_worksheet(records);
@@ -257,7 +257,7 @@ pub fn moodle(records: &[Record], columns: &Columns) -> String {
         if !worksheet {
             rows.push(vec![cell(columns.whose(name)), points]);
         } else if let Some(participant) = moodle_participant(name) {
-            // Nobody else has a row: Moodle would take any number in it for a participant's.
+            // No one else has a row: Moodle would take any number in it for a participant's.
             let full = moodle_name(name, participant);
             rows.push(vec![
                 format!("Participant {participant}"),
@@ -273,8 +273,8 @@ pub fn moodle(records: &[Record], columns: &Columns) -> String {
 /// `canvas.csv`, for the import of Canvas's gradebook.
 ///
 /// Canvas asks for these columns, in this order. It looks for a person by `ID`, then by the SIS columns, then by the
-/// name in `Student`. Who was not graded has an empty cell: where Canvas has a grade already, it shows that it would
-/// take it away, before it does.
+/// name in `Student`. A student who was not graded has an empty cell: where Canvas has a grade already, it shows that
+/// it would take it away, before it does.
 pub fn canvas(records: &[Record], columns: &Columns) -> String {
     const HEAD: [&str; 5] = ["Student", "ID", "SIS User ID", "SIS Login ID", "Section"];
     let records = sorted(records);

@@ -1,4 +1,4 @@
-//! Files of a class that are alike. It is a hint for a person, and never a verdict: no point depends on it.
+//! Files of a class that are similar. It is a hint for a person, and never a verdict: no point depends on it.
 //!
 //! Each file is compared with every file of the others, since a copy can be moved, by its fingerprints ([`winnow`]), without those
 //! of the empty tasks, and without what much of the class has: people who write the obvious thing write the same. How often independent programs are listed, and edited copies are not,
@@ -15,13 +15,13 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The share of the fingerprints of the smaller file from which two files are called alike.
+/// The share of the fingerprints of the smaller file from which two files are called similar.
 pub const SHARE: f64 = 0.75;
 /// Fingerprints that two files have in common at least: short tasks have few right answers.
 pub const COMMON: usize = 40;
 /// The same for files that are equal to the letter, in which names and comments are equal, too.
 const COMMON_OF_EQUAL: usize = 20;
-/// What more than one of so many submissions have in common is what everybody writes.
+/// What more than one of so many submissions have in common is what everyone writes.
 const EVERYBODY: usize = 5;
 /// In a small class that takes more than so many submissions.
 const FEW: usize = 10;
@@ -60,7 +60,7 @@ pub struct Printer {
     solution: Prints,
 }
 
-/// How two files are alike.
+/// How two files are similar.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum How {
     /// They are the same text.
@@ -71,7 +71,7 @@ pub enum How {
     Near,
 }
 
-/// Two files that are alike.
+/// Two files that are similar.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Alike {
     /// The submissions, in the order of their names; the second may be [`SOLUTION`].
@@ -140,7 +140,7 @@ impl Printer {
         Comparison { alike: self.compare(&class), compared: class.len(), not_compared }
     }
 
-    /// All pairs of files that are alike.
+    /// All pairs of files that are similar.
     pub fn compare(&self, class: &BTreeMap<String, Prints>) -> Vec<Alike> {
         let submissions = class.iter().map(|(name, prints)| (name.as_str(), prints));
         let all = submissions.chain([(SOLUTION, &self.solution)]).enumerate();
@@ -203,7 +203,7 @@ fn pairs(files: &[Member<'_>], submissions: usize) -> Vec<Alike> {
         of.iter().filter(|of| **of < submissions).count() <= is_everybodys
     });
     let mut alike = Vec::new();
-    // Of each file, what not everybody has; and what each of those before the file has of that.
+    // Of each file, what not everyone has; and what each of those before the file has of that.
     let mut own = vec![0; files.len()];
     for (nth, second) in files.iter().enumerate() {
         let mut common = vec![0_usize; nth];
@@ -215,7 +215,7 @@ fn pairs(files: &[Member<'_>], submissions: usize) -> Vec<Alike> {
         }
         for (before, first) in files[..nth].iter().enumerate().filter(|(_, a)| a.of != second.of) {
             let (a, b) = (first.print, second.print);
-            // Equal ones are equal, also where everybody has what they have.
+            // Equal ones are equal, also where everyone has what they have.
             let (how, least, common, of) = match () {
                 () if a.text == b.text => (How::Equal, COMMON_OF_EQUAL, a.own.len(), a.own.len()),
                 () if a.tokens == b.tokens => (How::Renamed, COMMON, a.own.len(), a.own.len()),
@@ -319,7 +319,7 @@ mod tests {
         assert_eq!(solutions, ["norm.rs as loss.rs", "loss.rs as norm.rs"]);
     }
 
-    /// Of the model solutions: whoever gets them right may well write them to the letter.
+    /// Of the model solutions: a learner who gets them right may well write them to the letter.
     #[test]
     fn empty_tasks_and_those_of_a_line_or_two_are_like_nobodys() {
         let printer = Printer::new(&course());
@@ -362,7 +362,7 @@ mod tests {
         };
         assert_eq!(among(FEW), FEW * (FEW - 1) / 2);
         assert_eq!(among(FEW + 1), 0);
-        // Those that are equal are told all the same.
+        // Those that are equal are reported all the same.
         let mut equal = files(FEW + 1);
         equal[1].2 = equal[2].2;
         assert_eq!(seen(&printer, &equal), [("s01".to_string(), "s02".to_string(), How::Equal)]);

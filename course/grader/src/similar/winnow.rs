@@ -5,8 +5,8 @@
 //! text -> tokens -> a hash of each K tokens in a row -> without the starter's -> the least of each W in a row
 //! ```
 //!
-//! Two files that have `W + K - 1` tokens of their own in common, in a row, share a fingerprint. A common piece that is shorter
-//! than `K` is never seen.
+//! Two files that have `W + K - 1` of their own tokens in common, in a row, share a fingerprint. A common piece that is
+//! shorter than `K` is never seen.
 //!
 //! Comments and spaces are no tokens, and all names that an author is free to choose count as one token, so that renaming them
 //! hides nothing. Names of methods, paths and macros stay as they are: dfdx chose them, and they distinguish programs that have
@@ -107,7 +107,7 @@ mod tests {
         );
     }
 
-    /// What the paper promises of a common piece of `W + K - 1` tokens, wherever it stands.
+    /// What the paper promises of a common piece of `W + K - 1` tokens, wherever it is.
     #[test]
     fn a_common_piece_of_the_guaranteed_length_is_found() {
         let words =

@@ -1,5 +1,5 @@
-//! Judges one task of a submission, in a process of its own: strange answers may lead a judge anywhere, and then only this
-//! process is lost.
+//! Judges one task of a submission, in a separate process: strange answers may lead a judge anywhere, and then only
+//! this process is lost.
 
 mod adapters;
 mod property;
@@ -94,8 +94,8 @@ fn computed() -> f64 {
     #[cfg(target_os = "linux")]
     while let Ok(Some(_)) = rustix::process::wait(rustix::process::WaitOptions::empty()) {}
     let about = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
-    // After the name, which stands in parentheses, are the state and other fields; the 14th and the 15th count the hundredths
-    // of a second of those processes in their programs and in the system.
+    // After the name, which is in parentheses, are the state and other fields; the 14th and the 15th count the
+    // hundredths of a second of those processes in their programs and in the system.
     let fields = about.rsplit_once(')').map_or("", |(_, fields)| fields).split_whitespace();
     fields.skip(13).take(2).filter_map(|ticks| ticks.parse::<f64>().ok()).sum::<f64>() / 100.0
 }
@@ -133,8 +133,8 @@ fn judged(asked: &Asked) -> Judged {
         }
         Grading::Types(rule) => of_types(asked, task, rule, adapter),
         Grading::Property { .. } => {
-            // The words of an implementation that panics go to the learner's code. Without the place, they do not tell whether
-            // it is one of the known bugs.
+            // The words of an implementation that panics go to the learner's code. Without the place, they do not show
+            // whether it is one of the known bugs.
             std::panic::set_hook(Box::new(|_| {}));
             property::judge(asked, task, adapter)
         }
@@ -159,7 +159,7 @@ fn talked(
             Ok(started) => started,
             Err(NotStarted(words)) => return Judged::NoGrade(words),
         };
-    // Nobody knows which number the first question will have.
+    // No one knows which number the first question will have.
     let asker = Asker::new(ends, number() >> 1);
     let judged = catch_unwind(AssertUnwindSafe(|| judge(&asker)));
     let lost = asker.lost();
@@ -297,7 +297,7 @@ fn compiled(asked: &Asked, program: &str, emit: &str) -> io::Result<Said> {
     Ok(Said { success: output.success, messages, words: output.words })
 }
 
-/// A number that nobody can guess.
+/// A number that no one can guess.
 fn number() -> u64 {
     getrandom::u64().unwrap_or_default()
 }
@@ -305,7 +305,7 @@ fn number() -> u64 {
 /// The longest text of a grade that is kept.
 const LONGEST: usize = 8 << 10;
 
-/// What stands in a record of it: texts that the submission has made are cut, if they are very long.
+/// What a record of it holds: texts that the submission has made are cut, if they are very long.
 pub fn recorded(
     task: &'static Task,
     mut grade: Grade,

@@ -1,12 +1,13 @@
 //! Tasks about a property: the pipe is turned round. The learner's invariant asks, and implementations of this side answer.
 //!
-//! Each implementation is met by a fresh process in a sandbox of its own, one after the other, in an order that nobody knows. So no
-//! process has anything of the implementations that the others met: not a file, not a number that they could change, and not the load
-//! of the processor. What is left is the moment at which the one before has ended, and a file that is graded has no clock to
-//! read it from ([`names`](learner::exercise::names)).
+//! Each implementation is met by a fresh process in its own sandbox, one after the other, in an order that no one
+//! knows. No process therefore has anything of the implementations that the others met: not a file, not a number that
+//! they could change, and not the load of the processor. What is left is the moment at which the one before has ended,
+//! and a file that is graded has no clock to read it from ([`names`](learner::exercise::names)).
 //!
-//! Those that are right are shown first, among some of the bugs that the model solution's invariant catches. Whoever has caught
-//! enough by then has passed, and is not shown the others. Else these come, with those that are right once more.
+//! Those that are right are shown first, among some of the bugs that the model solution's invariant catches. A test
+//! that has caught enough by then has passed, and is not shown the others. Else these come, with those that are right
+//! once more.
 
 use super::adapters::Adapter;
 use super::talk::{NotStarted, Talk};
@@ -79,7 +80,8 @@ fn ask_all(asked: &Asked, task: &'static Task, adapter: &Adapter, all: &[Shown])
 /// How many usual bugs an invariant may miss, and still be known to catch enough by those that are shown first.
 const SPARE: usize = 2;
 
-/// Names a file: all are shown, and the caught bugs are added to it. So `caught.txt` was made, of the model solutions.
+/// Names a file: all are shown, and the caught bugs are added to it. This is how `caught.txt` was made, of the model
+/// solutions.
 const CAUGHT: &str = "QUADRIVIUM_CAUGHT";
 
 /// Whether the model solution's invariant catches it: a line has the task and the bug.
@@ -100,7 +102,7 @@ fn keep_caught(task: &Task, all: &[Shown], heard: &Heard, file: &Path) {
     let _ = file.and_then(|mut file| file.write_all(lines.as_bytes()));
 }
 
-/// Shows these, in an order that nobody knows. Whether all were shown: not if another answer can't change the grade.
+/// Shows these, in an order that no one knows. Whether all were shown: not if another answer can't change the grade.
 fn shown(
     asked: &Asked,
     task: &'static Task,
@@ -136,8 +138,8 @@ fn shown(
 /// What the learner's invariant says of an implementation, and what it printed.
 type Met = Result<(Option<String>, String), Judged>;
 
-/// The most bytes of a question. An implementation computes in this process, whose time is nobody's, and a question of many millions of
-/// numbers would keep it busy for minutes.
+/// The most bytes of a question. An implementation computes in this process, whose time is charged to no one, and a
+/// question of many millions of numbers would keep it busy for minutes.
 const LONGEST: usize = 1 << 20;
 
 fn meet(asked: &Asked, task: &'static Task, adapter: &Adapter, shown: Shown) -> Met {
@@ -161,13 +163,13 @@ fn meet(asked: &Asked, task: &'static Task, adapter: &Adapter, shown: Shown) -> 
     }
 }
 
-/// The places in an order of their own in each run.
+/// The places in a new order in each run.
 fn shuffled(mut places: Vec<usize>) -> Vec<usize> {
     places.sort_by_cached_key(|_| number());
     places
 }
 
-/// The places in an order that is the same for a seed: which of them are shown is told in a report.
+/// The places in an order that is the same for a seed: which of them are shown is listed in a report.
 fn drawn(mut places: Vec<usize>, seed: u64) -> Vec<usize> {
     places.sort_by_cached_key(|place| {
         let mut hash = DefaultHasher::new();

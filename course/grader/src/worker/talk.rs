@@ -40,7 +40,7 @@ enum Ending {
     Itself(ExitStatus),
     /// It was killed: its time was over.
     Late,
-    /// It was killed: nobody wanted to hear more of it.
+    /// It was killed: its answers were not wanted any more.
     Stopped,
 }
 
@@ -109,7 +109,7 @@ impl Talk {
     }
 
     fn words_of_failure(self) -> String {
-        drop(self.over); // nobody waits for the end of a conversation that there is not
+        drop(self.over); // no one waits for the end of a conversation that there is not
         match self.waits.join() {
             Ok(Ok((printed, Ending::Itself(status)))) => format!("{} ({status})", printed.trim()),
             Ok(Ok((printed, _))) => format!("{} (it was stopped)", printed.trim()),
@@ -151,8 +151,8 @@ fn greet(ends: &mut Ends, order: &Order) -> io::Result<()> {
     }
 }
 
-/// Waits for the process: until it has ended, until its conversation is over, or until its time is. Time in which it waited for a
-/// core is none of its own: others may take them all.
+/// Waits for the process: until it has ended, until its conversation is over, or until its time is. Time in which it
+/// waited for a core is not counted as its own: others may take them all.
 fn wait(
     child: &mut std::process::Child,
     limit: Duration,
@@ -162,7 +162,8 @@ fn wait(
         |child: &mut std::process::Child| child.kill().and_then(|()| child.wait()).map(drop);
     let process = child.id();
     match awaited(over, || limit + starved(process)).0 {
-        // It has nothing left to read, and ends. Killed, it would leave a dead process to whoever is the first of the system.
+        // It has nothing left to read, and ends. Killed, it would leave a dead process to the first process of the
+        // system.
         Ok(Over::Whole) => match child.wait_timeout(FAREWELL)? {
             Some(status) => Ok(Ending::Itself(status)),
             None => killed(child).map(|()| Ending::Stopped),

@@ -70,7 +70,7 @@ fn from_hex(hex: &str) -> Vec<u8> {
 struct Makes<'a> {
     workspace: &'a Workspace,
     attack: &'a Attack,
-    /// Where right files lie that are nobody's submission.
+    /// Where right files lie that are no submission.
     outside: &'a Path,
 }
 
@@ -84,7 +84,7 @@ fn things(makes: &Makes) -> Vec<(OsString, Thing)> {
 }
 
 impl Makes<'_> {
-    /// Everything that these entries stand for.
+    /// Everything that these entries cover.
     fn entries(&self, entries: &[Entry]) -> Vec<(OsString, Thing)> {
         entries.iter().flat_map(|entry| self.entry(entry)).collect()
     }

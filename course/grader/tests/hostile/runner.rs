@@ -22,7 +22,7 @@ struct Ground {
     workspace: Workspace,
     /// As a class is graded; without the rule about names, and both lines of the sandbox, one of them, the other.
     judges: [LazyLock<Judge, Box<dyn FnOnce() -> Judge + Send>>; 4],
-    /// Where right files lie that are nobody's submission.
+    /// Where right files lie that are no submission.
     outside: tempfile::TempDir,
 }
 
@@ -60,7 +60,7 @@ impl Ground {
 
 /// What attacks call the rule about names.
 const NAMES: &str = "names";
-/// The lines of the sandbox, and what attacks call the layer that stands with them, or alone.
+/// The lines of the sandbox, and what attacks call the layer that works with them, or alone.
 const LINES: [(Sandbox, &str); 4] = [
     (Sandbox::Full, NAMES),
     (Sandbox::Full, ""),
@@ -86,8 +86,8 @@ pub fn run() -> ExitCode {
     let ground = Arc::new(LazyLock::new(Ground::new as fn() -> Ground));
     let folder = Path::new("../../tests/hostile");
     let mut trials = Vec::new();
-    // All of them take long. `QUADRIVIUM_STEP=5` takes each fifth, and all that are honest: else nobody would see that nobody
-    // earns anything.
+    // All of them take long. `QUADRIVIUM_STEP=5` takes each fifth, and all that are honest: else it would go unnoticed
+    // if no one earned anything.
     let step =
         std::env::var("QUADRIVIUM_STEP").ok().and_then(|text| text.parse().ok()).unwrap_or(1);
     for (at, (subject, attack)) in attacks(folder).into_iter().enumerate() {
@@ -140,7 +140,8 @@ fn left_over() -> Vec<String> {
     programs()
 }
 
-/// Processes of submissions that this program has started, or that nobody waits for any more. Others may grade on this machine, too.
+/// Processes of submissions that this program has started, or that no one waits for any more. Others may grade on this
+/// machine, too.
 fn programs() -> Vec<String> {
     let processes = Path::new("/proc").read_dir().unwrap().flatten();
     let ids = processes.filter_map(|process| process.file_name().to_str()?.parse().ok());

@@ -221,7 +221,7 @@ impl Machine {
         }
     }
 
-    /// From now on bubblewrap fails, as it does behind Docker's own seccomp profile.
+    /// From now on bubblewrap fails, as it does under Docker's own seccomp profile.
     pub fn has_no_namespaces(&self) {
         write(&self.stage().join("bin/bwrap"), b"#!/bin/sh\nexit 1\n", 0o755);
     }

@@ -231,7 +231,7 @@ fn folded(component: &Entry, grades: &Grades, width: usize) -> Vec<String> {
     lines
 }
 
-/// How far the components are that have no row of their own.
+/// How far the components are that have no separate row.
 fn others<'e>(
     hidden: impl Iterator<Item = &'e Entry>,
     grades: &Grades,
@@ -310,7 +310,7 @@ mod tests {
         }
     }
 
-    /// Whatever is shown below them, the components take the rows that are left.
+    /// No matter what is shown below them, the components take the rows that are left.
     #[test]
     fn no_rows_are_empty_that_could_be_used() {
         let workspace = Workspace::find().unwrap();
@@ -356,7 +356,7 @@ mod tests {
                         !hidden || free <= usize::from(width < 75),
                         "{free} rows are empty: {size}"
                     );
-                    // What a component's tasks take, in place of their marks.
+                    // What a component's tasks take, instead of their marks.
                     assert!(
                         free <= largest || lines.len() == whole,
                         "{free} rows are empty: {size}"
@@ -398,7 +398,7 @@ mod tests {
             let line = text.lines().find(|line| line.starts_with("read")).map(str::to_string);
             line.unwrap_or_default()
         };
-        // A rule that is no invariant has no section of its own: the task's is named.
+        // A rule that is no invariant has no separate section: the task's is named.
         let mut view = view(1);
         assert_eq!(read(&view), "read       http://127.0.0.1:4143/embedding.html#lookup");
         view.grades.as_mut().unwrap().0[1].broken[0].chapter = "norm#eps".to_string();

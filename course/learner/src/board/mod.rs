@@ -23,7 +23,7 @@ use view::{View, every_task};
 ///
 /// # Errors
 /// There are no exercises; saves can't be watched; the terminal can't be used. Without a terminal
-/// also what can go wrong in grading, but for code that does not compile: the board shows that.
+/// also what can go wrong in grading, except for code that does not compile: the board shows that.
 pub fn run(host: Option<String>) -> Result<bool> {
     let workspace = Workspace::find()?;
     let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");

@@ -21,7 +21,7 @@ const PATIENCE: [Duration; 2] = [Duration::from_millis(50), Duration::from_milli
 /// How often the seconds are drawn that something takes.
 const SECOND: Duration = Duration::from_secs(1);
 
-/// What the threads beside the board tell.
+/// What the threads beside the board report.
 enum News {
     /// What it does now.
     Doing(String),
@@ -57,7 +57,7 @@ fn keep_grading(
     let mut book = Some((tell.clone(), book::program(workspace, host.as_deref())));
     loop {
         watch.note();
-        // If the board is closed, nobody listens, and the program ends soon.
+        // If the board is closed, no one listens, and the program ends soon.
         let progress = |words: &str| drop(tell.send(News::Doing(words.to_string())));
         let saves = Mutex::new(&mut watch);
         let saved = || saves.lock().unwrap_or_else(PoisonError::into_inner).is_changed();
@@ -72,7 +72,7 @@ fn keep_grading(
                 std::thread::spawn(move || book::serve(program, &tell));
             }
         }
-        // Who asked during a run has what was asked for.
+        // A request made during the run has been answered by it.
         asked.try_iter().for_each(drop);
         watch.wait(asked);
     }

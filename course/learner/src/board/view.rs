@@ -25,8 +25,8 @@ impl View {
         !self.status.is_empty()
     }
 
-    /// Takes in what came out of grading. Where nothing compiles, nobody knows what the code does; the grades of a code that could
-    /// not be built for another reason stay.
+    /// Takes in what came out of grading. Where nothing compiles, it is unknown what the code does; the grades of a
+    /// code that could not be built for another reason stay.
     pub fn learn(&mut self, outcome: Result<Graded>) {
         match outcome {
             Ok(Graded { grades, uncompiled, .. }) => {

@@ -50,7 +50,7 @@ pub fn run(options: &Options) -> Result<bool> {
                 watch.wait(&asked);
                 continue;
             }
-            // The next save may mend it.
+            // The next save may fix it.
             Err(error @ Error::DoesNotCompile(_)) => {
                 for line in red_error_lines(&error, width) {
                     terminal.line(&line)?;

@@ -12,7 +12,7 @@ use console::{measure_text_width, style, truncate_str};
 use contract::task::Task;
 use similar::{ChangeTag, TextDiff};
 
-/// From this width on, the two stand side by side.
+/// From this width on, the two are shown side by side.
 const SIDE_BY_SIDE: usize = 120;
 
 /// Shows the model solutions beside the learner's. Returns whether the tasks pass.

@@ -12,7 +12,7 @@ pub fn lines(workspace: &Workspace, tasks: &[&'static Task], width: usize) -> Ve
     for of_file in tasks.chunk_by(|a, b| a.component == b.component) {
         let slug = of_file[0].component;
         let file = format!("exercises/src/{slug}.rs");
-        // Of a file that can't be read the compiler's words tell.
+        // A file that can't be read is reported by the compiler.
         let Ok(text) = workspace.read(&file) else { continue };
         let places: BTreeSet<&str> = of_file.iter().map(|task| task.place).collect();
         let wrong = |place| Some((place, region(&text, place).err()?));

@@ -5,15 +5,17 @@
 //! rustc's own lexer cuts them, because a path that is not written in a file can't be reached from it: the file defines no
 //! macros that would put one together, and has no other name for `std`.
 //!
-//! A type needs no name: `proptest` and `quickcheck` make a duration for whoever asks for what `sleep` takes. So what waits for one is
-//! refused wherever its name is written, and so is what reads or writes files in these crates.
+//! A type needs no name: `proptest` and `quickcheck` make a duration for code that asks for what `sleep` takes. What
+//! waits for one is therefore refused wherever its name is written, and so is what reads or writes files in these
+//! crates.
 
 use crate::compile_error::CompileError;
 use ra_ap_rustc_lexer::{FrontmatterAllowed, TokenKind, strip_shebang, tokenize};
 
-/// Never, wherever they stand. In this edition an attribute that reaches the linker stands in `unsafe`, too.
+/// Never, wherever they are. In this edition an attribute that reaches the linker is in `unsafe`, too.
 const FORBIDDEN: &[&str] = &["unsafe", "extern"];
-/// Neither as a path nor as a method, a field or a name of one's own: how they are reached makes no difference.
+/// Neither as a path nor as a method, a field or a name that the code defines: how they are reached makes no
+/// difference.
 const REACHING: &[(&str, &str)] = &[
     ("sleep", WAITS),
     ("sleep_ms", WAITS),
@@ -68,7 +70,7 @@ const ATTRIBUTES: &str = "\
 pub struct Token<'t> {
     /// What it is.
     pub kind: TokenKind,
-    /// As it stands in the file.
+    /// As it is in the file.
     pub text: &'t str,
     /// Where, in bytes.
     at: usize,
@@ -107,7 +109,7 @@ pub fn refused(slug: &'static str, text: &str) -> Option<CompileError> {
     })
 }
 
-/// Where it stands, what it is, and why it is refused.
+/// Where it is, what it is, and why it is refused.
 fn found(text: &str) -> Vec<(usize, String, String)> {
     let tokens = tokens(text);
     let mut found = Vec::new();
@@ -223,7 +225,8 @@ pub fn tokens(text: &str) -> Vec<Token<'_>> {
     tokens
 }
 
-/// Whether `::` comes next, and no types for a function: `std::<4>(x)` calls one. An empty list of them may stand in a path, too.
+/// Whether `::` comes next, and no types for a function: `std::<4>(x)` calls one. An empty list of them may be in a
+/// path, too.
 fn is_path(after: &[Token<'_>]) -> bool {
     matches!(after, [a, b, rest @ ..] if [a.kind, b.kind] == [TokenKind::Colon, TokenKind::Colon]
         && !matches!(rest, [open, first, ..] if open.kind == TokenKind::Lt && first.kind != TokenKind::Gt))
@@ -362,7 +365,7 @@ mod tests {
             ("const A: &str = include_str!(\"x\");", "`include_str`"),
             ("use core::arch::naked_asm as x;", "`core::arch`"),
             ("m! { unsafe }", "`unsafe`"),
-            // A path that begins with `::` is none of the file's own, whatever stands before it.
+            // A path that begins with `::` is none of the file's own, no matter what comes before it.
             ("return ::std::fs::read(a)", "`std::fs`"),
             ("fn f() -> ::std::fs::File {}", "`std::fs`"),
             ("use ::{core, a};", "`core` itself"),
@@ -375,7 +378,7 @@ mod tests {
             ("stringify!(use a); fn f() { stringify!(use a) } use std::fs;", "`std::fs`"),
             ("stringify!(use a).len() + std::fs::read(b)", "`std::fs`"),
             ("stringify! { use a } std::fs::read(b)", "`std::fs`"),
-            // By whatever way, and without the name of a type.
+            // In any way, and without the name of a type.
             ("use std::thread as t; f(t::sleep)", "`sleep`"),
             ("use std::thread::*; f(r#sleep)", "`sleep`"),
             ("use std::{thread}; thread::park_timeout(d)", "`park_timeout`"),

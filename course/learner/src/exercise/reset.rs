@@ -78,7 +78,7 @@ fn back_up(workspace: &Workspace, source: &Source) -> Result<Option<String>> {
     for entry in folder.read_dir().map_err(failed)? {
         let name = entry.map_err(failed)?.file_name().to_string_lossy().to_string();
         let number = name.strip_prefix(&before).and_then(|name| name.strip_suffix(".rs"));
-        // Nobody has so many copies: a larger number is of another kind.
+        // No one has so many copies: a larger number is of another kind.
         let number = number.and_then(|number| number.parse().ok()).filter(|n| *n < u64::MAX / 2);
         last = last.max(number.unwrap_or(0));
     }

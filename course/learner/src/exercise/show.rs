@@ -107,8 +107,7 @@ pub fn place(task: &Task, workspace: &Workspace) -> String {
     }
 }
 
-/// An error in lines that fit. What the compiler shows of the code is not broken: its marks stand
-/// under the code.
+/// An error in lines that fit. What the compiler shows of the code is not broken: its marks are under the code.
 pub fn error_lines(error: &dyn Display, width: usize) -> Vec<String> {
     let code = |line: &str| {
         let line = line.trim_start_matches(|c: char| c == ' ' || c.is_ascii_digit());

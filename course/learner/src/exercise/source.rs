@@ -1,8 +1,8 @@
 //! Starters, made from the model solutions, and the places of the tasks in a file.
 //!
 //! A task's place is between `// task norm/forward: begin` and `// task norm/forward: end`. In a solution, all between
-//! them is the solution, but for an optional tail: after `// task norm/forward: starter` come the starter's
-//! own lines, each behind `//|`. Without that tail the starter has `todo!("task norm/forward")`.
+//! them is the solution, except for an optional tail: after `// task norm/forward: starter` come the starter's
+//! own lines, each after `//|`. Without that tail the starter has `todo!("task norm/forward")`.
 
 use super::Workspace;
 use crate::error::{Error, Result};
@@ -46,13 +46,13 @@ impl Source {
         cut(&self.solution)
     }
 
-    /// What stands in a task's place in the starter.
+    /// What is in a task's place in the starter.
     pub fn starter_region(&self, name: &str) -> Option<String> {
         let starter = self.starter();
         region(&starter, name).ok().map(|found| starter[found.inner].to_string())
     }
 
-    /// What stands in a task's place in the model solution.
+    /// What is in a task's place in the model solution.
     pub fn solution_region(&self, name: &str) -> Option<String> {
         let inner = region(&self.solution, name).ok()?.inner;
         let tail = |line: &&str| Marker::of(line).is_none();
@@ -292,7 +292,8 @@ fn a() {
         );
     }
 
-    /// Who writes an invariant need look at no other file: the text names what is asked, what is answered, and their types.
+    /// To write an invariant you need look at no other file: the text names what is asked, what is answered, and their
+    /// types.
     #[test]
     fn a_text_about_a_property_names_its_types() {
         let workspace = Workspace::find().unwrap();

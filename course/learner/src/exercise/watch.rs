@@ -6,7 +6,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, SystemTime};
 
 /// How often the folder is looked at. A look asks the system for the time of each file, so that a course which waits all day costs
-/// a thousandth of a core; and it sees a save where nobody tells of one: on a network drive, in a container, in WSL.
+/// a thousandth of a core; and it sees a save where no one reports one: on a network drive, in a container, in WSL.
 const INTERVAL: Duration = Duration::from_millis(125);
 
 /// A save has several steps: a file is emptied first. They are over when nothing changes for this time.
@@ -24,7 +24,7 @@ pub struct Watch {
 #[derive(Default)]
 struct Seen {
     files: Vec<Stamp>,
-    /// A folder's time changes when a name in it does. While it stays, nobody need read the folder.
+    /// A folder's time changes when a name in it does. While it stays, the folder need not be read.
     folders: Vec<Stamp>,
 }
 
@@ -66,13 +66,13 @@ impl Watch {
         self.seen = seen(&self.folder);
     }
 
-    /// Waits for a change since [`Watch::note`], and until the save is over; or until somebody asks for another run.
+    /// Waits for a change since [`Watch::note`], and until the save is over; or until another run is asked for.
     pub fn wait(&mut self, asked: &Receiver<()>) {
         while !self.is_changed() {
             match asked.recv_timeout(INTERVAL) {
                 Ok(()) => return,
                 Err(RecvTimeoutError::Timeout) => {}
-                // Nobody can ask.
+                // No one can ask.
                 Err(RecvTimeoutError::Disconnected) => std::thread::sleep(INTERVAL),
             }
         }

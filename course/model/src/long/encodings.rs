@@ -1,8 +1,8 @@
 //! The position encodings, each in the same model.
 //!
-//! All weights of a model are drawn from the run's seed, whatever its encoding; what an encoding adds has seeds behind
-//! those. The optimizer is the same too. It decides by shape what decays, so T5's table of buckets, learned positions, and
-//! Transformer-XL's `u`, `v` and `W_r` decay as all matrices do, and KERPLE's two lists do not.
+//! All weights of a model are drawn from the run's seed, regardless of its encoding; what an encoding adds has seeds
+//! after those. The optimizer is the same too. It decides by shape what decays, so T5's table of buckets, learned
+//! positions, and Transformer-XL's `u`, `v` and `W_r` decay as all matrices do, and KERPLE's two lists do not.
 
 use super::heads::{ExpAlphaRope, OnNormed};
 use super::linear::Linearly;
@@ -22,7 +22,7 @@ use quadrivium::tensor::*;
 
 /// The base of all rotations.
 pub(super) const BASE: f64 = 10_000.0;
-/// Seeds from here on, behind those of a model's own weights.
+/// Seeds from here on, after those of a model's own weights.
 const SEEDS: u64 = 1000;
 
 /// The frequencies of a rotation of heads of size `hd`, in a model that was trained at `ms` positions.

@@ -10,7 +10,7 @@ use quadrivium::rope::Layout;
 use quadrivium::tensor::*;
 use quadrivium::{GroupRmsNorm, VocabEmbedding};
 
-/// A decoder without positions of its own, as [`LlamaTransformer`] has it.
+/// A decoder that adds no positions, as [`LlamaTransformer`] has it.
 pub type Decoder<
     const V: usize,
     const H: usize,

@@ -1,8 +1,8 @@
 //! The loss by position, far past the length of training.
 //!
 //! The held-out text is cut into blocks of `s` tokens, the length of training. A window begins at each block and has
-//! [`LONGER`] of them. What is asked about are the blocks that can stand at every place of a window: all but the first
-//! seven. So each band of `s` positions is a mean over the same tokens, and bands differ by nothing but how much stands
+//! [`LONGER`] of them. What is asked about are the blocks that can be at every place of a window: all but the first
+//! seven. Each band of `s` positions is therefore a mean over the same tokens, and bands differ only in how much comes
 //! before them. The first is what a model has that forgets all but its own block.
 
 use crate::batches::Batch;
@@ -151,7 +151,7 @@ mod tests {
         }
     }
 
-    /// Ten blocks of two tokens, and the token behind them.
+    /// Ten blocks of two tokens, and the token after them.
     fn text() -> Vec<usize> {
         (0..21).collect()
     }

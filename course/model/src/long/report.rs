@@ -143,7 +143,7 @@ impl Report {
         Ok(written)
     }
 
-    /// All numbers, an encoding a line, losses with four digits behind the point.
+    /// All numbers, an encoding a line, losses with four digits after the point.
     pub fn json(&self) -> String {
         let list = |losses: &mut dyn Iterator<Item = f64>| {
             losses.map(|loss| format!("{loss:.4}")).collect::<Vec<_>>().join(", ")

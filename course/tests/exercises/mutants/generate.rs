@@ -16,7 +16,7 @@ use syn::{BinOp, Expr, ExprRange, GenericArgument, Lit, Pat, RangeLimits, Stmt, 
 pub struct Change {
     /// Where, in bytes.
     pub at: Range<usize>,
-    /// What stands there instead.
+    /// What is there instead.
     pub to: String,
 }
 
@@ -66,7 +66,7 @@ impl Mutant {
     }
 }
 
-/// The lines of the tasks: name, and where they stand. Not those of a task about a property: any invariant is
+/// The lines of the tasks: name, and where they are. Not those of a task about a property: any invariant is
 /// right there that refuses nothing right.
 fn tasks(source: &str) -> Vec<(String, Range<usize>)> {
     let mut tasks = Vec::new();
@@ -103,7 +103,7 @@ pub fn mutants(source: &str) -> Vec<Mutant> {
     mutants
 }
 
-/// Two steps at once: each tenth mutant with another one of its task that stands elsewhere.
+/// Two steps at once: each tenth mutant with another one of its task that is elsewhere.
 pub fn pairs(mutants: &[Mutant]) -> Vec<Mutant> {
     let n = mutants.len();
     let pair = |(i, one): (usize, &Mutant)| {
@@ -192,7 +192,7 @@ impl Maker<'_> {
         self.source[of.span().byte_range()].to_string()
     }
 
-    /// The values that were bound last before this place, but for `name`.
+    /// The values that were bound last before this place, except for `name`.
     fn others(&self, name: &str, place: usize) -> Vec<String> {
         let bound = self.names.iter().filter(|(other, at)| **at < place && *other != name);
         let mut bound: Vec<(&String, &usize)> = bound.collect();

@@ -2,8 +2,8 @@
 //!
 //! Each that compiles is graded. One that passes is either as right as the solution, and `equivalent.toml` says
 //! why, or it is a hole in the contract. A few are graded in each run. All of them (an hour):
-//! `QUADRIVIUM_MUTANTS=1 cargo test -p course --test exercises mutants`. In place of `1` may stand a component or a
-//! task. What a component comes to is kept in `snapshots/`.
+//! `QUADRIVIUM_MUTANTS=1 cargo test -p course --test exercises mutants`. Instead of `1` you can name a component or
+//! a task. What a component comes to is kept in `snapshots/`.
 
 mod generate;
 
@@ -157,7 +157,7 @@ fn grade(
             scratch.write(&file, &mutant.text(source));
             let Some(program) = build(scratch) else { continue };
             if mutant.task.ends_with("/types") {
-                // It looks for the crates that stand beside it.
+                // It looks for the crates that are beside it.
                 let caught = is_caught(&program, component, &mutant.task);
                 tell.send((mutant, caught)).unwrap();
             } else {

@@ -43,7 +43,7 @@ pub fn draw(dev: &Cpu, mut on_progress: impl FnMut()) -> Result<Tables> {
         shards.push(shard);
         on_progress();
     }
-    // A table of its own seed would have other numbers: each rank has a seed of its own.
+    // A table with a single seed would have other numbers: each rank has its own seed.
     let rows = dev.try_tensor_from_vec(rows, (Const, Const)).map_err(Error::device)?;
     let whole = Whole::with_weight(rows, VocabEmbeddingConfig::default())?;
     Ok(Tables { whole, shards })

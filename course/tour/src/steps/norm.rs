@@ -20,7 +20,7 @@ pub const NORM_BOUND: f64 = (GROUP as f64 / 2.0 + 4.0) * U;
 /// `dx_j = (p_j - xhat_j a)/rms` with `a = mean(p xhat)`. In units of `u`: `xhat` is off by
 /// `gz/2 + 3`, `p` by 1, so `a` by `gz/2 + 5` for its terms and `gz` for their mean. The term
 /// `xhat_j a` is off by `(gz/2 + 3) + (3 gz/2 + 5) + 1`. The difference adds 1, the division
-/// `gz/2 + 3`. So `p_j` carries `gz/2 + 5` and `xhat_j a` carries `5 gz/2 + 13`. Times
+/// `gz/2 + 3`. Therefore `p_j` carries `gz/2 + 5` and `xhat_j a` carries `5 gz/2 + 13`. Times
 /// `x_j / rms = xhat_j` and summed, the first part is at most `sum |xhat p|`, and so is the
 /// second, because `sum xhat^2 <= gz`. Together `3 gz + 18`.
 pub const GRADIENT_BOUND: f64 = (3.0 * GROUP as f64 + 18.0) * U;

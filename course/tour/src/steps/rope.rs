@@ -134,7 +134,7 @@ fn check(dev: &Cpu, rope: &Rope, x: &QueriesKeys, y: &QueriesKeys) -> Result<Vec
     ])
 }
 
-/// Two numbers that turn together, and where they stand.
+/// Two numbers that turn together, and where they are.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Plane {
     pub position: usize,

@@ -1,8 +1,9 @@
 //! For building alone: tensor operations of dfdx at the sizes that are asked, compiled once.
 //!
-//! dfdx's functions are generic, and whoever calls one compiles it: each submission would compile them anew. rustc takes a
-//! function that a crate below has compiled already, so the program of a submission is linked with this crate. The course
-//! calls nothing of it: it is a table of operations by shapes, and it says nothing of what a task needs.
+//! dfdx's functions are generic, and the crate that calls one compiles it: each submission would compile them again.
+//! rustc takes a function that a crate below has compiled already, so the program of a submission is linked with this
+//! crate. The course calls nothing of it: it is a table of operations by shapes, and it says nothing of what a task
+//! needs.
 
 use tensor::*;
 

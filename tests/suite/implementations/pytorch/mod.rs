@@ -1,7 +1,7 @@
 //! PyTorch as an implementation: `tests/goldens/answers.py` answers, and `answers.json` keeps the answers.
 //!
-//! The tests replay them and need no Python. A question that was never asked stops the test and says how
-//! to record anew.
+//! The tests replay them and need no Python. A question that was never asked stops the test and says how to
+//! record again.
 
 mod absolute;
 mod attention;
@@ -86,7 +86,7 @@ impl PyTorch {
         Self { replies: RefCell::default(), python, unrecorded: Cell::default() }
     }
 
-    /// How many questions have no recorded reply. An invariant that PyTorch breaks on purpose does not tell.
+    /// How many questions have no recorded reply. An invariant that PyTorch breaks on purpose shows nothing.
     pub fn unrecorded(&self) -> usize {
         self.unrecorded.get()
     }

@@ -122,7 +122,7 @@ impl StretchedRope for Library {
         let layout = Layout::HalfSplit;
         let call = || {
             let turned = rotate_by_frequencies(traced(&x, manner), &theta, case.offset, layout);
-            // Trained frequencies have no scale of their own: what is turned is scaled.
+            // Trained frequencies have no scale: what is turned is scaled.
             turned.and_then(|y| Ok(y.try_mul(case.scale as f32)?)).map_err(refused)
         };
         let mut grads = run_back(manner, dy, call)?;

@@ -146,7 +146,7 @@ fn of_block<const H: usize, const NH: usize, const NKV: usize, const HD: usize, 
     .concat()
 }
 
-/// The gradients of all weights but those of a head of its own.
+/// The gradients of all weights but those of a separate head.
 fn of_model<
     const V: usize,
     const H: usize,
@@ -167,8 +167,8 @@ fn of_model<
     all
 }
 
-/// What `$body` makes of a case's logits, which are on a tape: a number that it tells, and gradients. Gives the number and the
-/// gradients of all weights.
+/// What `$body` makes of a case's logits, which are on a tape: a number that it reports, and gradients. Gives the
+/// number and the gradients of all weights.
 macro_rules! backward {
     ($case:ident, |$logits:ident| $body:expr) => {{
         let Sizes { v, h, nh, nkv, hd, f } = $case.sizes;

@@ -59,7 +59,7 @@ fn kerple(kernel: Kernel, r1: f64, r2: f64) -> impl Fn(usize) -> f64 {
     move |j| Oracle.kerple_bias(r1, Oracle.fallen(kernel, r2, j as f64))
 }
 
-/// What stands at keys behind the query is left white.
+/// The cells at keys after the query are left white.
 fn causal(bias: impl Fn(usize) -> f64) -> Vec<Vec<f64>> {
     let row = |m: usize| (0..TOKENS).map(|n| m.checked_sub(n).map_or(0.0, &bias)).collect();
     (0..TOKENS).map(row).collect()
@@ -177,7 +177,7 @@ fn by_hand_text() -> Result<String> {
     Ok(text)
 }
 
-/// Three queries of a text of four tokens: which distance stands where, before the shift and after it.
+/// Three queries of a text of four tokens: which distance is where, before the shift and after it.
 fn shift_text() -> Result<String> {
     let (s, t) = (3, 4);
     let row = |i: usize| (0..t).rev().map(move |j| format!("{i}:{j}"));

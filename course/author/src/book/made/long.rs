@@ -127,7 +127,7 @@ fn draw(out: &Path, question: &str, names: &[&str]) -> Result<()> {
                 *sum += loss;
             }
         }
-        // The points of a band stand in the middle of their quarters, counted from 1.
+        // The points of a band are in the middle of their quarters, counted from 1.
         let width = recorded.trained_at as f64 / 4.0;
         let at = |nth: usize| (nth as f64 + 0.5) * width + 0.5;
         let point = |(nth, sum): (usize, &f64)| (at(nth), sum / seeds);

@@ -1,8 +1,8 @@
-//! What code makes for the book: figures, listings, and the numbers that stand in its sentences.
+//! What code makes for the book: figures, listings, and the numbers in its sentences.
 //!
 //! Each chapter has a file here. Figures and listings are kept in `book/src`, so that the sources
-//! can be read without building anything; a test makes them again and compares. A number stands in
-//! the text, with its name in a comment behind it; the build compares the two.
+//! can be read without building anything; a test makes them again and compares. A number is written
+//! in the text, with its name in a comment after it; the build compares the two.
 
 pub mod absolute;
 pub mod attention;

@@ -33,7 +33,7 @@ pub static MADE: Made = Made {
     numbers,
 };
 
-/// At most four digits behind the point, and no zeros at the end.
+/// At most four digits after the point, and no zeros at the end.
 fn short(x: impl Into<f64>) -> String {
     let printed = format!("{:.4}", x.into());
     let printed = printed.trim_end_matches('0').trim_end_matches('.');

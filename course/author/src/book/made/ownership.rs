@@ -45,7 +45,7 @@ fn owned(sharing: Sharing, vocab_size: usize, world_size: usize) -> Result<Owner
 
 const COUNTED: &str = include_str!("../../../../../book/src/measured/tokens.json");
 
-/// How often each token stands in the book.
+/// How often each token occurs in the book.
 fn book() -> Vec<u64> {
     #[derive(Deserialize)]
     struct Counted {
@@ -57,10 +57,10 @@ fn book() -> Vec<u64> {
 
 /// Llama 3's vocabulary.
 const ZIPF_IDS: usize = 128_256;
-/// So many tokens that rounding to whole ones changes no digit that is shown.
+/// Enough tokens that rounding to whole ones changes no digit that is shown.
 const ZIPF_TOKENS: f64 = 1e12;
 
-/// Zipf's law: the id `i` stands in the text `1 / (i + 1)` times as often as id 0.
+/// Zipf's law: the id `i` occurs in the text `1 / (i + 1)` times as often as id 0.
 fn zipf() -> Vec<u64> {
     let sum: f64 = (1..=ZIPF_IDS).map(|rank| 1.0 / rank as f64).sum();
     (1..=ZIPF_IDS).map(|rank| (ZIPF_TOKENS / sum / rank as f64).round() as u64).collect()
@@ -329,7 +329,7 @@ fn balance(numbers: &mut Numbers) -> Result<()> {
         }
         let share_of = |rank| percent(&blocks, rank).replace(" %", "");
         numbers.add(&format!("ownership/{text}-contiguous-first-8"), share_of(0));
-        // The most frequent token is on one rank, whoever owns it.
+        // The most frequent token is on one rank in every assignment.
         numbers.add(&format!("ownership/{text}-floor-64"), format!("{:.1}", 64.0 * share));
         for (name, sharing) in SHARINGS {
             let load = loaded(sharing, &counts, 64)?;

@@ -189,7 +189,7 @@ fn axial_text() -> Result<String> {
     Ok(text)
 }
 
-/// Five equal tokens whose features are 4 in plane 0 and as good as 0 elsewhere.
+/// Five equal tokens whose features are 4 in plane 0 and practically 0 elsewhere.
 fn five() -> LinearCase {
     let head = [3.0, -20.0, -20.0, -20.0];
     let q: Vec<f32> = head.into_iter().cycle().take(20).collect();

@@ -52,7 +52,7 @@ fn numbers(numbers: &mut Numbers) -> Result<()> {
     Ok(())
 }
 
-/// Invariants, bugs and variants. Those of each component stand in `{{components ..}}`.
+/// Invariants, bugs and variants. Those of each component are in `{{components ..}}`.
 fn counts(numbers: &mut Numbers) {
     let rooms = Names::new().rooms;
     let kinds: [(&str, fn(&Room) -> usize); 3] = [

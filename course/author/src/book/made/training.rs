@@ -59,8 +59,8 @@ fn recorded_maps() -> Maps {
     Maps { tokens, blocks: blocks.into_iter().map(heads).collect() }
 }
 
-/// What stands in the sentences on the maps: means over the heads of each block, and what a head would have that prefers
-/// nothing.
+/// The numbers in the sentences on the maps: means over the heads of each block, and what a head would have that
+/// prefers nothing.
 fn numbers_of_maps(numbers: &mut Numbers) {
     let maps = recorded_maps();
     let alike = Head::alike(maps.tokens.len());

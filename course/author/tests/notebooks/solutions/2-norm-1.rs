@@ -5,7 +5,7 @@ fn norm_forward(x: &[f32], gamma: &[f32], group_size: usize, eps: f32) -> Vec<f3
         let rms = (ms + eps).sqrt();
         xhat.extend(group.iter().map(|x| x / rms));
     }
-    // Gamma begins anew with each token.
+    // Gamma begins again with each token.
     xhat.iter().zip(gamma.iter().cycle()).map(|(xhat, gamma)| xhat * gamma).collect()
 }
 

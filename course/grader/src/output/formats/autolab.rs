@@ -1,10 +1,11 @@
 //! Autolab: feedback, and its last line.
 //!
-//! Autolab reads the last line as the scores, and the line before it as a table of results, if it is one. Above them stands the
-//! feedback. Each of its lines is indented, so none is JSON; and the two lines are always written, so none of it is last.
+//! Autolab reads the last line as the scores, and the line before it as a table of results, if it is one. The feedback
+//! is above them. Each of its lines is indented, so none is JSON; and the two lines are always written, so none of it
+//! is last.
 //!
-//! Without scores Autolab gives 0 points for every problem, and shows them. So who is not graded has the score `null`: Autolab
-//! then keeps the feedback, and no points.
+//! Without scores Autolab gives 0 points for every problem, and shows them. A student who is not graded therefore has
+//! the score `null`: Autolab then keeps the feedback, and no points.
 
 use super::text;
 use crate::output::page::{NAME, line};
@@ -50,7 +51,7 @@ pub fn of(record: &Record, _: &Settings) -> io::Result<Option<String>> {
     Ok(Some(written))
 }
 
-/// What Autolab draws as a table: a stage for each component. Nothing of the learner's stands in it.
+/// What Autolab draws as a table: a stage for each component. Nothing of the learner's is in it.
 fn table(record: &Record) -> Value {
     let mut stages: Vec<&str> = Vec::new();
     let mut table = Map::new();

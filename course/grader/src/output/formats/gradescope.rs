@@ -2,7 +2,7 @@
 //!
 //! Its harness takes what `run_autograder` leaves in `/autograder/results/results.json`. Where there is none, it shows the run as
 //! failed, "The autograder failed to execute correctly", and the lecturer can run it again. A file with any score in it is a
-//! grade. So who is not graded has no file.
+//! grade. A student who is not graded therefore has no file.
 
 use super::text;
 use crate::output::page::{NAME, line};
@@ -25,7 +25,7 @@ struct Results<'r> {
     tests: Vec<Test<'r>>,
 }
 
-/// Kept with the submission, and shown to nobody.
+/// Kept with the submission, and not shown to anyone.
 #[derive(Serialize)]
 struct Extra<'r> {
     digest: &'r str,
@@ -85,7 +85,7 @@ fn test(task: &TaskRecord, visibility: Visibility) -> Test<'_> {
         name: format!("{} ({})", line(&task.title, NAME), line(&task.name, NAME)),
         number: &task.grade.task,
         output,
-        // Not HTML and not Markdown, which somebody's code could write.
+        // Not HTML and not Markdown, which a student's code could write.
         output_format: "text",
         tags: task.name.split('/').take(1).collect(),
         visibility,

@@ -1,6 +1,6 @@
 //! Grades for the systems in use.
 //!
-//! Who is not graded has no points in any of them, and never 0. How each system says so is in its file.
+//! A student who is not graded has no points in any of them, and never 0. How each system says so is in its file.
 
 pub mod autolab;
 pub mod github;

@@ -12,7 +12,7 @@ pub fn block(text: &str, most: usize) -> String {
     cut(&lines(text.trim_end(), most), most)
 }
 
-/// The beginning of a text, and a word that it is one. Signs in place of hidden characters take more room than those.
+/// The beginning of a text, and a word that it is one. Signs instead of hidden characters take more room than those.
 pub fn cut(text: &str, most: usize) -> String {
     if text.len() <= most {
         return text.to_string();
@@ -77,7 +77,7 @@ pub fn summary(record: &Record) -> String {
     text
 }
 
-/// What a task's code printed. Each line stands behind a mark, so none can be taken for one of ours.
+/// What a task's code printed. Each line follows a mark, so none can be taken for one of ours.
 pub fn printed(task: &TaskRecord, most: usize) -> String {
     if task.printed.is_empty() {
         return String::new();
@@ -130,7 +130,7 @@ mod tests {
         let said = summary(&record);
         let words = "Does not compile: norm.rs. 3 tasks of it can't be graded: one error.\n";
         assert_eq!(said.matches(words).count(), 1, "{said}");
-        // Nobody wrote a file that was not handed in.
+        // A file that was not handed in was not written.
         record.tasks.iter_mut().for_each(|one| one.grade.begun = false);
         assert!(!summary(&record).contains("compile"));
     }

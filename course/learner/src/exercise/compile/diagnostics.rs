@@ -75,7 +75,7 @@ fn component(place: &str, rendered: &str) -> Option<&'static str> {
     };
     let part = |c: char| !(c.is_alphanumeric() || c == '_');
     let named = || rendered.split(part).find_map(|word| slugs().find(|slug| *slug == word));
-    // Another file of the learner's is nobody's. (A starter is seen as `exercises/src/../norm/starter.rs`.)
+    // Another file of the learner's belongs to no component. (A starter is seen as `exercises/src/../norm/starter.rs`.)
     let theirs = place.starts_with(FOLDER) && !place.contains("/../");
     slugs().find(file).or_else(|| if theirs { None } else { named() })
 }

@@ -44,11 +44,11 @@ const NAME: &str = "autograder";
 /// The crate that calls the learner's functions for it.
 const ADAPTERS: &str = "adapters";
 
-/// Tells `exercises/build.rs` which files to leave out.
+/// Lets `exercises/build.rs` know which files to leave out.
 const STARTERS: &str = "QUADRIVIUM_STARTERS";
 
-/// Makes cargo build with the starters of these components in place of the learner's files. They are written where the compiler
-/// looks for them.
+/// Makes cargo build with the starters of these components instead of the learner's files. They are written where the
+/// compiler looks for them.
 ///
 /// # Errors
 /// A starter can't be read or written.
@@ -117,7 +117,7 @@ fn renew(workspace: &Workspace, program: &Path) -> bool {
 
 #[cfg(not(unix))]
 fn renew(_: &Workspace, _: &Path) -> bool {
-    false // no system there tells when a file came
+    false // no system there shows when a file came
 }
 
 /// The learner's files that are no Rust at all: gone, empty, or in another encoding than UTF-8. The compiler would blame
@@ -139,7 +139,7 @@ fn unreadable(workspace: &Workspace) -> Vec<CompileError> {
     COMPONENTS.iter().filter_map(|of| error(of.slug)).collect()
 }
 
-/// Builds once, with the starters of these components in place of the learner's files.
+/// Builds once, with the starters of these components instead of the learner's files.
 fn attempt(
     workspace: &Workspace,
     starters: &[&str],

@@ -1,4 +1,4 @@
-//! Files that do not compile: their starters stand in, so that one file does not hide the others.
+//! Files that do not compile: their starters take their place, so that one file does not hide the others.
 
 use crate::compile_error::CompileError;
 use contract::registry::COMPONENTS;
@@ -8,7 +8,7 @@ use contract::registry::COMPONENTS;
 pub struct Settled<T> {
     /// The program; none if no file of those that were asked for compiles.
     pub program: Option<T>,
-    /// Why files do not compile. Their starters stand in their places.
+    /// Why files do not compile. Their starters take their places.
     pub uncompiled: Vec<CompileError>,
 }
 
@@ -87,9 +87,9 @@ pub fn settle<T, E>(
     Ok(Settled { program, uncompiled })
 }
 
-/// The components whose mistake an error may be: the one in whose file it stands, then those that it names.
+/// The components whose mistake an error may be: the one in whose file it is, then those that it names.
 fn blamed(error: &CompileError) -> Vec<&'static str> {
-    // One that stands in none of these files is nobody's.
+    // One that is in none of these files belongs to no component.
     let Some(own) = error.component else { return Vec::new() };
     let part = |c: char| !(c.is_alphanumeric() || c == '_');
     let words: Vec<&str> = error.first.split(part).collect();
@@ -98,7 +98,7 @@ fn blamed(error: &CompileError) -> Vec<&'static str> {
     std::iter::once(own).chain(named).collect()
 }
 
-/// The components whose starters stand in.
+/// The components whose starters are used.
 fn starters(uncompiled: &[CompileError]) -> Vec<&'static str> {
     uncompiled.iter().filter_map(|error| error.component).collect()
 }
@@ -112,7 +112,7 @@ mod refused {
         CompileError { component, place: None, first: String::new(), further: 0, signature: false }
     }
 
-    /// Files that are refused compile: their starters stand in all the same, however many there are.
+    /// Files that are refused compile: their starters are used all the same, however many there are.
     #[test]
     fn what_is_refused_is_in_no_program() {
         for given in [&["norm"][..], &["norm", "loss"], &["norm", "loss", "rope"]] {

@@ -148,7 +148,7 @@ pub(super) fn one_part(out: &Path) -> Result<()> {
     )
 }
 
-/// A product of two tokens that stand 3 apart, by the position of the first.
+/// A product of two tokens that are 3 apart, by the position of the first.
 fn three_apart(place: fn([f64; 2], f64) -> [f64; 2]) -> impl Iterator<Item = (f64, f64)> {
     let (q, k) = PAIR;
     (0..40).map(move |m| {

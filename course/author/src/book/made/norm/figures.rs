@@ -21,7 +21,7 @@ use tour::steps::U;
 pub const EPS: f64 = 1e-5;
 /// Elements of the token with one huge element.
 pub const OUTLIER_TOKEN: usize = 64;
-/// Where the huge element stands.
+/// Where the huge element is.
 const OUTLIER_AT: usize = 21;
 /// How large it is. All others are 1 or -1.
 pub const OUTLIER: f32 = 100.0;

@@ -15,7 +15,7 @@ pub struct Sheet<'w> {
     pub size: (i32, i32),
     /// The colour of its frame.
     pub frame: RGBColor,
-    /// What stands in it.
+    /// What is in it.
     pub words: &'w [&'w str],
 }
 

@@ -23,7 +23,7 @@ pub fn of_the_norm() -> &'static Matrix {
     MATRIX.get_or_init(|| matrix::<dyn GroupRmsNorm>(0..2))
 }
 
-/// What stands behind the slash of an id.
+/// What follows the slash of an id.
 fn short(id: &str) -> &str {
     id.split_once('/').map_or(id, |(_, name)| name)
 }

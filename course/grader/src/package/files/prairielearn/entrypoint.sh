@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # PrairieLearn runs this for each submission, without a network. It takes /grade/results/results.json for the grade, if this
-# ends with 0. Otherwise the job has failed: no points, no attempt lost, and nobody gets 0 points because a machine failed.
+# ends with 0. Otherwise the job has failed: no points, no attempt lost, and no one gets 0 points because a machine
+# failed.
 set -euo pipefail
 root=${GRADE_ROOT:-/grade}
 home=${QUADRIVIUM_HOME:-/quadrivium}
