@@ -47,16 +47,11 @@ pub(crate) fn riddles<P: Component + ?Sized>(seed: u64, count: usize) -> Vec<Rid
         let others: Vec<Exhibit> = near
             .into_iter()
             .filter(|(other, _)| is_apart(other))
-            .map(|(_, exhibit)| exhibit.clone())
+            .map(|(_, exhibit)| *exhibit)
             .take(OTHERS)
             .collect();
         let chapter = law.chapter;
-        (others.len() == OTHERS).then(|| Riddle {
-            bug: exhibit.clone(),
-            chapter,
-            violation,
-            others,
-        })
+        (others.len() == OTHERS).then_some(Riddle { bug: *exhibit, chapter, violation, others })
     };
     bugs.iter().filter_map(riddle).take(count).collect()
 }

@@ -87,7 +87,7 @@ pub fn run(arguments: &GradeArguments) -> Result<bool> {
     let folder = Folder::open(&arguments.out, arguments.shard.is_some())?;
     let others = others(&folder, &names, whose)?;
     unknown_changes(&changes, &names, &others)?;
-    let seed = seed(&folder, arguments.seed, arguments.anew)?;
+    let seed = seed(&folder, arguments.seed, arguments.fresh)?;
     let judge = with_spinner(|says| -> Result<Judge> {
         says("building what submissions are linked with");
         let parts = Parts::build(&course, says)?;
@@ -95,7 +95,7 @@ pub fn run(arguments: &GradeArguments) -> Result<bool> {
         Judge::new(parts, settings, kind, seed)
     })?;
     let printer = Printer::new(&course);
-    let anew = grade_all(&judge, &printer, &folder, &all, jobs, arguments.anew)?;
+    let anew = grade_all(&judge, &printer, &folder, &all, jobs, arguments.fresh)?;
     folder.check()?;
     if let Some(part) = arguments.shard {
         // Of the class, nothing is written before all parts are there.
@@ -264,7 +264,7 @@ fn sandbox(lines: SandboxLines) -> Sandbox {
 }
 
 /// The seed that is named, or that of the run before, or a new one. A class has one.
-fn seed(folder: &Folder, named: Option<u64>, anew: bool) -> Result<u64> {
+fn seed(folder: &Folder, named: Option<u64>, fresh: bool) -> Result<u64> {
     let text = std::fs::read(folder.at("class.json")).ok();
     let kept = text.as_ref().and_then(|text| serde_json::from_slice::<Common>(text).ok());
     let drawn = || {
@@ -283,11 +283,11 @@ fn seed(folder: &Folder, named: Option<u64>, anew: bool) -> Result<u64> {
         })
     };
     let seed = match (named, kept) {
-        (Some(seed), Some(Common { seed: before })) if seed != before && !anew => {
+        (Some(seed), Some(Common { seed: before })) if seed != before && !fresh => {
             return refused(
                 format!("--seed {before}, or none"),
                 format!("--seed {seed}"),
-                "leave it out; or grade all of them anew, with --anew",
+                "leave it out; or grade all of them again, with --fresh",
             );
         }
         (Some(seed), _) => seed,
@@ -371,7 +371,7 @@ fn grade_all(
     folder: &Folder,
     all: &Submissions,
     jobs: Jobs,
-    anew: bool,
+    fresh: bool,
 ) -> Result<Vec<Anew>> {
     let bar = ProgressBar::new(all.len() as u64);
     let style = ProgressStyle::with_template("{pos} of {len} graded  {bar:30}  {wide_msg}");
@@ -402,7 +402,7 @@ fn grade_all(
             let before = folder.record(name);
             let begin = Instant::now();
             let is_kept =
-                before.as_ref().is_some_and(|kept| !anew && is_kept(judge, kept, &digest));
+                before.as_ref().is_some_and(|kept| !fresh && is_kept(judge, kept, &digest));
             if !is_kept {
                 let mut record = judge.grade(name, &taken, jobs.tasks);
                 judge.points(&mut record);

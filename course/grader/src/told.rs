@@ -120,7 +120,7 @@ impl Told<'_> {
                     |record: &Record| record.points.map_or("not graded".to_string(), number);
                 let (before, now) = (points(before), points(now));
                 if [&before, &now].iter().any(|points| *points != "not graded") {
-                    let _ = writeln!(text, "graded anew: {name}: {before} before, {now} now");
+                    let _ = writeln!(text, "graded again: {name}: {before} before, {now} now");
                 }
             }
         }

@@ -182,7 +182,7 @@ fn a_grader_that_is_killed_goes_on_and_comes_to_the_same() {
     let words = format!("graded in this call: {}; as before: {there}", 6 - there);
     assert!(output.status.success() && said.contains(&words), "{said}");
     let killed: Vec<Record> = (0..6).map(|nth| class.record(&format!("g{nth}"))).collect();
-    assert!(class.grade(&["--anew"]).status.success());
+    assert!(class.grade(&["--fresh"]).status.success());
     for (nth, before) in killed.into_iter().enumerate() {
         assert_eq!(class.record(&format!("g{nth}")), before);
     }
@@ -304,7 +304,7 @@ fn no_umask_and_nobodys_name_stop_the_class() {
         class.write(&format!("class/{name}/loss.rs"), solution("loss"));
     }
     for umask in ["027", "077"] {
-        let command = class.command(&["--anew"]);
+        let command = class.command(&["--fresh"]);
         let output = in_shell(&format!("umask {umask}"), &command).output().unwrap();
         assert!(output.status.success(), "umask {umask}: {output:?}");
         assert_eq!(class.passed("ann"), ["loss/shift"]);
@@ -474,7 +474,7 @@ fn a_late_hand_in_leaves_the_class_whole_and_decisions_can_be_made() {
     for words in [
         "3 of 3 submissions have a grade".to_string(),
         "graded in this call: 1; as before: 0".to_string(),
-        format!("graded anew: {}: 0 before, 6 now", folder(2)),
+        format!("graded again: {}: 0 before, 6 now", folder(2)),
         "not named in this one: 2. They stay in the class".to_string(),
         format!("decided by hand: {}: 1.5 points", folder(3)),
         format!("a change that does nothing: {} has no graded task loss/shift", folder(3)),

@@ -92,7 +92,7 @@ pub enum Error {
     },
 
     /// A file in a checkpoint's folder that no run wrote.
-    #[error("{path}: no run wrote it, so --anew does not remove it; move it to another folder")]
+    #[error("{path}: no run wrote it, so --fresh does not remove it; move it to another folder")]
     NotOurs {
         /// The file.
         path: String,
@@ -119,7 +119,7 @@ pub enum Error {
 
     /// A checkpoint of a run that can't go on.
     #[error(
-        "{path}: {reason}; put the folder back as it was, or begin again with --anew, which replaces it"
+        "{path}: {reason}; put the folder back as it was, or begin again with --fresh, which replaces it"
     )]
     Broken {
         /// The file.
@@ -169,7 +169,7 @@ pub enum Error {
     /// A run with other settings is in the folder.
     #[error(
         "{path} holds a run with other settings: {differences}; give the same ones to go on, name another \
-         folder with --out, or begin again with --anew, which replaces it"
+         folder with --out, or begin again with --fresh, which replaces it"
     )]
     OtherRun {
         /// The folder.

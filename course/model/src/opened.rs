@@ -86,7 +86,7 @@ mod tests {
     use std::fs;
 
     #[test]
-    fn a_checkpoint_that_was_replaced_meanwhile_is_read_anew() -> std::io::Result<()> {
+    fn a_checkpoint_that_was_replaced_meanwhile_is_read_again() -> std::io::Result<()> {
         let run = tempfile::tempdir()?;
         let (one, two) = (run.path().join("step-000001"), run.path().join("step-000002"));
         fs::create_dir(&one)?;

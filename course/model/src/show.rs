@@ -140,7 +140,7 @@ impl Show {
             self.entry("goes on", &format!("after step {}", thousands(step)))?;
         }
         if step == steps {
-            return self.entry("finished", "this run is; --anew begins it again");
+            return self.entry("finished", "this run is; --fresh begins it again");
         }
         self.line("")?;
         self.bar_of(state, "");

@@ -52,7 +52,7 @@ pub fn network(size: Size, config: CheckpointConfig, seed: u64) -> Result<Box<dy
 /// # Errors
 /// A text or a folder that can't be used; what the library refuses.
 pub fn run(arguments: &TrainArguments, mine: Option<&Mine>) -> Result<bool> {
-    let TrainArguments { text, out, steps, seed, rate, every, anew, mine: is_mine, tiny } =
+    let TrainArguments { text, out, steps, seed, rate, every, fresh, mine: is_mine, tiny } =
         arguments;
     let mine = asked(*is_mine, mine)?;
     let size = if *tiny { Size::Tiny } else { Size::Small };
@@ -87,7 +87,7 @@ pub fn run(arguments: &TrainArguments, mine: Option<&Mine>) -> Result<bool> {
         Some(mine) => (mine.network)(size, &config, *seed),
         None => network(size, config.clone(), *seed),
     };
-    let (mut training, goes_on) = Training::open(out, &corpus, &settings, (*anew, *every), make)?;
+    let (mut training, goes_on) = Training::open(out, &corpus, &settings, (*fresh, *every), make)?;
     if let Some(parts) = training.network.parts() {
         show.parts(&parts)?;
     }
@@ -110,7 +110,7 @@ pub fn run(arguments: &TrainArguments, mine: Option<&Mine>) -> Result<bool> {
         show.agrees(apart)?;
     }
     let model = show.measured(|| losses(network.as_ref(), &corpus))?;
-    let advice = "More --steps with --anew may help, or more text.";
+    let advice = "More --steps with --fresh may help, or more text.";
     show.result(&corpus, &trigram, &model, Some(advice))?;
     let figure = out.join("loss.svg");
     let curve = figures::curve(state, mean(&trigram));
@@ -157,11 +157,11 @@ impl<'c> Training<'c> {
         out: &Path,
         corpus: &'c Corpus,
         settings: &Settings,
-        (anew, every): (bool, usize),
+        (fresh, every): (bool, usize),
         make: impl FnOnce() -> Result<Box<dyn Network>>,
     ) -> Result<(Self, bool)> {
         let folder = Run::open(out)?;
-        let older = run::newest(out).filter(|_| !anew);
+        let older = run::newest(out).filter(|_| !fresh);
         let state = match &older {
             None => State::new(settings.clone()),
             Some(checkpoint) => run::state(checkpoint)?,
@@ -179,7 +179,7 @@ impl<'c> Training<'c> {
         if let Some(checkpoint) = &older {
             network.load(checkpoint, state.step)?;
         }
-        match anew {
+        match fresh {
             true => folder.check_ours()?, // the first checkpoint of this run takes the place of the others
             false => folder.tidy()?,
         }

@@ -567,7 +567,7 @@ fn a_folder_with_a_model_is_none_for_a_run() {
     let folder = folder("with-a-model");
     let checkpoint = foreign(&folder);
     fs::write(folder.join("text"), TEXT).unwrap();
-    for more in [&[][..], &["--anew"]] {
+    for more in [&[][..], &["--fresh"]] {
         let out = checkpoint.to_str().unwrap();
         let train = [&["train", "--text", "text", "--out", out][..], more].concat();
         refused(&folder, &train, "holds a model itself");

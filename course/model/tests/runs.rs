@@ -238,8 +238,8 @@ fn what_a_killed_run_may_leave_is_not_taken_for_a_checkpoint() {
 }
 
 #[test]
-fn anew_replaces_a_run_and_without_it_another_run_is_refused() {
-    let folder = folder("anew");
+fn fresh_replaces_a_run_and_without_it_another_run_is_refused() {
+    let folder = folder("fresh");
     let text = folder.join("text.txt");
     let out = folder.join("out");
     trained(&text, &out, "2");
@@ -250,15 +250,15 @@ fn anew_replaces_a_run_and_without_it_another_run_is_refused() {
     assert!(message.contains("`steps` is 2 there, and 3 was asked for"), "{message}");
     assert_eq!(files(&out), before);
     // A run that is refused replaces nothing.
-    let refused = train(&text, &out, "3").into_iter().chain(["--anew", "--mine"]);
+    let refused = train(&text, &out, "3").into_iter().chain(["--fresh", "--mine"]);
     assert_eq!(program().args(refused).output().unwrap().status.code(), Some(2));
     assert_eq!(files(&out), before);
     // What no run wrote is not removed.
     let note = out.join("step-000009/note.txt");
     fs::create_dir(out.join("step-000009")).unwrap();
     fs::write(&note, "mine").unwrap();
-    let anew: Vec<_> = train(&text, &out, "3").into_iter().chain(["--anew"]).collect();
-    let kept = program().args(&anew).output().unwrap();
+    let fresh: Vec<_> = train(&text, &out, "3").into_iter().chain(["--fresh"]).collect();
+    let kept = program().args(&fresh).output().unwrap();
     let message = String::from_utf8(kept.stderr).unwrap();
     assert_eq!(kept.status.code(), Some(2));
     assert!(message.contains("note.txt: no run wrote it"), "{message}");
@@ -268,7 +268,7 @@ fn anew_replaces_a_run_and_without_it_another_run_is_refused() {
     let before = files(&out);
     let mut full = Command::new("bash");
     full.args(["-c", "trap '' XFSZ; ulimit -f 20; exec \"$@\"", "bash"]);
-    let full = full.arg(env!("CARGO_BIN_EXE_model")).args(&anew).output().unwrap();
+    let full = full.arg(env!("CARGO_BIN_EXE_model")).args(&fresh).output().unwrap();
     let message = String::from_utf8(full.stderr).unwrap();
     assert!(message.contains("File too large"), "{message}");
     let mut after = files(&out);
@@ -276,7 +276,7 @@ fn anew_replaces_a_run_and_without_it_another_run_is_refused() {
     assert_eq!(after, before);
     // A file that has a checkpoint's name is replaced, too.
     fs::write(out.join("step-000009"), "").unwrap();
-    assert!(program().args(&anew).output().unwrap().status.success());
+    assert!(program().args(&fresh).output().unwrap().status.success());
     assert!(out.join("step-000003").is_dir() && !out.join("step-000002").exists());
     assert!(!out.join("step-000009").exists());
 }

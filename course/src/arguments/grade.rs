@@ -71,10 +71,10 @@ pub struct GradeArguments {
 
     /// Grade even what has a result already.
     #[arg(long)]
-    pub anew: bool,
+    pub fresh: bool,
 
     /// Write what another system wants uploaded, and grade nothing.
-    #[arg(long, value_name = "SYSTEM", conflicts_with_all = ["submissions", "format", "shard", "anew", "changes"])]
+    #[arg(long, value_name = "SYSTEM", conflicts_with_all = ["submissions", "format", "shard", "fresh", "changes"])]
     pub package: Option<Package>,
 }
 

@@ -128,7 +128,7 @@ pub struct LongArguments {
 
     /// Begin again and replace the runs in the folder, which go on otherwise.
     #[arg(long)]
-    pub anew: bool,
+    pub fresh: bool,
 
     /// Models that are much too small, for tests.
     #[arg(long, hide = true)]

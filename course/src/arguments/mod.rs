@@ -262,7 +262,7 @@ Examples:
   cargo course model train                       the course's own book
   cargo course model train --text a.txt --out a  your text, in the folder a
   cargo course model train --mine --steps 100    with your components
-  cargo course model train --anew --seed 7       begin again, another seed
+  cargo course model train --fresh --seed 7      begin again, another seed
 
 Exit codes:
   0  the model is trained
@@ -309,7 +309,7 @@ pub struct TrainArguments {
 
     /// Begin again and replace the run in the folder, which goes on otherwise.
     #[arg(long)]
-    pub anew: bool,
+    pub fresh: bool,
 
     /// Train with your code from exercises/, and compare each step with the library's.
     ///

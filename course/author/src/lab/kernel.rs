@@ -35,7 +35,7 @@ pub const SHOWN: &str = "Quadrivium (Rust)";
 /// The system does not let it.
 pub fn register(home: &Home, evcxr: &Path) -> io::Result<()> {
     let program = std::env::current_exe()?.canonicalize().map_err(|_| {
-        io::Error::other("the course was built anew meanwhile; start `cargo course lab` again")
+        io::Error::other("the course was rebuilt meanwhile; start `cargo course lab` again")
     })?;
     let spec = serde_json::json!({
         "argv": [program, "kernel", evcxr.canonicalize()?, "{connection_file}"],

@@ -16,7 +16,7 @@ fn files(folder: &Path) -> BTreeSet<String> {
 fn figures_and_listings_are_what_code_makes() {
     let (made, kept) = (tempfile::tempdir().unwrap(), root().join("book/src"));
     update::make(made.path()).unwrap();
-    let again = "`cargo course read --update` makes them anew";
+    let again = "`cargo course read --update` makes them again";
     for kind in ["figures", "listings"] {
         let (made, kept) = (made.path().join(kind), kept.join(kind));
         assert_eq!(files(&made), files(&kept), "{kind} that are made, and that are kept; {again}");

@@ -103,7 +103,7 @@ fn warnings(all: &[&Record]) -> Markup {
                 h2 { "Not graded by the same rules" }
                 p {
                     "The course's files or the settings changed between submissions: there are "
-                    (judges.len()) " judges. Grade all anew before you compare points."
+                    (judges.len()) " judges. Grade all of them again before you compare points."
                 }
             }
         }

@@ -45,7 +45,7 @@ const MEASURED: &str = "measured.json";
 /// # Errors
 /// A text or a folder that can't be used; what the library refuses.
 pub fn run(arguments: &LongArguments) -> Result<bool> {
-    let LongArguments { text, out, steps, tune, seeds, only, sweep, anew, tiny } = arguments;
+    let LongArguments { text, out, steps, tune, seeds, only, sweep, fresh, tiny } = arguments;
     let size = if *tiny { Size::Tiny } else { Size::Small };
     let refused = |name, rule, got: String| Err(Error::Setting { name, rule, got });
     if *steps == 0 || *tune == 0 {
@@ -96,7 +96,7 @@ pub fn run(arguments: &LongArguments) -> Result<bool> {
             text: fingerprint,
             folder,
             settings: (size, *seed, *steps, *tune),
-            anew: *anew,
+            fresh: *fresh,
             trained: BTreeMap::new(),
         };
         let mut measured = Vec::new();
@@ -150,7 +150,7 @@ struct Runs<'c> {
     folder: PathBuf,
     /// Size, seed, steps, and steps of a fine-tuning.
     settings: (Size, u64, usize, usize),
-    anew: bool,
+    fresh: bool,
     /// The checkpoints of the models that others go on from, once they are trained.
     trained: BTreeMap<&'static str, PathBuf>,
 }
@@ -213,7 +213,7 @@ impl Runs<'_> {
             Ok(network)
         };
         let (mut training, _) =
-            Training::open(&folder, self.corpus, &settings, (self.anew, every), make)?;
+            Training::open(&folder, self.corpus, &settings, (self.fresh, every), make)?;
         show.begin_one(name, &training.state);
         training.go_on(show)?;
         let checkpoint =
@@ -232,7 +232,7 @@ impl Runs<'_> {
     ) -> Result<Measured> {
         let file = self.folder.join(name).join(MEASURED);
         let weights = weights_of(checkpoint)?;
-        let known = std::fs::read(&file).ok().filter(|_| !self.anew);
+        let known = std::fs::read(&file).ok().filter(|_| !self.fresh);
         let known = known.and_then(|json| serde_json::from_slice::<Measured>(&json).ok());
         let of_these = |m: &Measured| m.weights == weights && m.text == self.text;
         if let Some(known) = known.filter(of_these) {

@@ -122,7 +122,7 @@ impl PyTorch {
             self.unrecorded.set(self.unrecorded.get() + 1);
             return Err(Refusal::not_asked(
                 "PyTorch was not asked this when its answers were recorded. \
-                 tests/goldens/README.md says how to record them anew",
+                 tests/goldens/README.md says how to record them again",
             ));
         };
         match reply {

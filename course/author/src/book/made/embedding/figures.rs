@@ -112,7 +112,7 @@ pub(super) fn tail(out: &Path) -> Result<()> {
         legend(chart.configure_series_labels().position(SeriesLabelPosition::UpperRight)).draw()?;
         let (left, top) = area.get_base_pixel();
         let (x, y) = chart.backend_coord(&(15.0, -2.75));
-        let note = "drawn anew for 30 values: the last 16";
+        let note = "drawn again for 30 values: the last 16";
         area.draw(&Text::new(note, (x - left + 4, y - top), small_font()))?;
         Ok(())
     })
