@@ -1,6 +1,6 @@
 //! The parts of pages that come from the contract: `{{invariants norm#eps}}`, `{{tasks norm}}`,
-//! `{{contract norm}}`, `{{museum norm}}`, `{{matrix norm}}` and `{{components bugs}}`, each alone on its
-//! line. `{{measured sets}}`, from [`super::measured`]. `{{attacks}}`, from the attacks on the grader. And `{{notebook 2-norm}}`, a notebook with its outputs.
+//! `{{contract norm}}`, `{{museum norm}}`, `{{matrix norm}}`, `{{components bugs}}` and `{{waits}}`, each alone on
+//! its line. `{{measured sets}}`, from [`super::measured`]. `{{attacks}}`, from the attacks on the grader. And `{{notebook 2-norm}}`, a notebook with its outputs.
 //!
 //! In a sentence, `{{task norm/forward}}` is that task's number, and `{{tasks-of norm}}` the numbers of a
 //! component's first and last task.
@@ -83,6 +83,9 @@ impl<'a> Generated<'a> {
         }
         if what == "components" {
             return components(of);
+        }
+        if what == "waits" {
+            return Some(waits());
         }
         if what == "attacks" {
             return attacks::tables(self.root);
@@ -291,6 +294,24 @@ fn tasks(slug: &str) -> Option<String> {
         let _ = writeln!(out, "| {} | {} | {} | {by} |", task.number, task.subject, task.points);
     }
     Some(out)
+}
+
+/// A table of the tasks that call what others write. What one of those calls in turn is left to its own row.
+fn waits() -> String {
+    let called = |name: &str| task(name).map_or(&[][..], |of| of.needs);
+    let mut out = String::from("\n| Task | Waits for |\n| --- | --- |\n");
+    for of in TASKS.iter() {
+        let place = (of.place != of.name).then_some(of.place);
+        let needs: Vec<&str> = of.needs.iter().copied().chain(place).collect();
+        let is_direct = |name: &&str| !needs.iter().any(|other| called(other).contains(name));
+        let number = |name| Some(task(name)?.number.as_str());
+        let direct: Vec<&str> =
+            needs.iter().copied().filter(is_direct).filter_map(number).collect();
+        if !direct.is_empty() {
+            let _ = writeln!(out, "| {}, {} | {} |", of.number, of.subject, direct.join(", "));
+        }
+    }
+    out
 }
 
 /// A table of the components: `invariants`, `bugs` or `points`.
