@@ -73,7 +73,7 @@ pub struct GradeArguments {
     #[arg(long)]
     pub fresh: bool,
 
-    /// Write what another system wants uploaded, and grade nothing.
+    /// Write what another system wants uploaded, or what you hand out, and grade nothing.
     #[arg(long, value_name = "SYSTEM", conflicts_with_all = ["submissions", "format", "shard", "fresh", "changes"])]
     pub package: Option<Package>,
 }
@@ -97,7 +97,7 @@ pub enum Format {
     Github,
 }
 
-/// Systems that grade on their own machines.
+/// Systems that grade on their own machines, and what students get.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Package {
     /// An autograder archive.
@@ -106,6 +106,8 @@ pub enum Package {
     Prairielearn,
     /// A workflow.
     Github,
+    /// A copy of the course for your students, without its answers.
+    Handout,
 }
 
 /// The lines of the sandbox.

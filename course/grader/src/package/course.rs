@@ -43,31 +43,36 @@ impl Course {
     /// # Errors
     /// git can't be run, or knows no files there; a file can't be read.
     pub fn find(root: &Path) -> Result<Self> {
-        let asked = Command::new("git")
-            .arg("-C")
-            .arg(root)
-            .args(["ls-files", "-z", "--"])
-            .args(TAKEN)
-            .output();
-        let output = asked.map_err(|error| refused(root, &error.to_string()))?;
-        if !output.status.success() {
-            return Err(refused(root, String::from_utf8_lossy(&output.stderr).trim()));
-        }
-        let names = String::from_utf8_lossy(&output.stdout);
-        // Not links, and files that were taken away since.
-        let is_file =
-            |name: &str| root.join(name).symlink_metadata().is_ok_and(|about| about.is_file());
-        let mut files = names
-            .split('\0')
-            .filter(|name| !is_left(name) && is_file(name))
-            .map(|name| packed(root, name))
-            .collect::<Result<Vec<_>>>()?;
+        let names = tracked(root, TAKEN)?;
+        let names = names.iter().filter(|name| !begins(name, LEFT));
+        let mut files = names.map(|name| packed(root, name)).collect::<Result<Vec<_>>>()?;
         files.sort();
-        files.dedup();
-        if !files.iter().any(|(name, _)| name == "Cargo.lock") {
-            return Err(refused(root, "no Cargo.lock among the files that git tracks"));
-        }
         Ok(Self { channel: channel(&root.join("rust-toolchain.toml"))?, files })
+    }
+}
+
+/// The files that git tracks in these folders. Not links, and not files that were taken away since.
+pub(super) fn tracked(root: &Path, folders: &[&str]) -> Result<Vec<String>> {
+    let asked = Command::new("git")
+        .arg("-C")
+        .arg(root)
+        .args(["ls-files", "-z", "--"])
+        .args(folders)
+        .output();
+    let output = asked.map_err(|error| refused(root, &error.to_string()))?;
+    if !output.status.success() {
+        return Err(refused(root, String::from_utf8_lossy(&output.stderr).trim()));
+    }
+    let is_file =
+        |name: &str| root.join(name).symlink_metadata().is_ok_and(|about| about.is_file());
+    let names = String::from_utf8_lossy(&output.stdout);
+    let mut names: Vec<String> =
+        names.split('\0').filter(|name| is_file(name)).map(String::from).collect();
+    names.sort();
+    names.dedup();
+    match names.iter().any(|name| name == "Cargo.lock") {
+        true => Ok(names),
+        false => Err(refused(root, "no Cargo.lock among the files that git tracks")),
     }
 }
 
@@ -78,6 +83,11 @@ fn packed(root: &Path, name: &str) -> Result<(String, Vec<u8>)> {
         let starter = Workspace::at(root.to_path_buf())?.starter(slug)?;
         return Ok((starter_file(slug), starter.into_bytes()));
     }
+    Ok((name.to_string(), content(root, name)?))
+}
+
+/// What a file holds, with the line ends of Linux where it is a text.
+pub(super) fn content(root: &Path, name: &str) -> Result<Vec<u8>> {
     let path = root.join(name);
     let content = std::fs::read(&path).map_err(Error::file(path, "can't be read"))?;
     // git may have checked out a text with the line ends of another system, and the package is for Linux.
@@ -85,11 +95,11 @@ fn packed(root: &Path, name: &str) -> Result<(String, Vec<u8>)> {
         Ok(text) => with_line_feeds(&text).into_bytes(),
         Err(binary) => binary.into_bytes(),
     };
-    Ok((name.to_string(), content))
+    Ok(content)
 }
 
 /// The component whose solution a file is.
-fn solved(name: &str) -> Option<&str> {
+pub(super) fn solved(name: &str) -> Option<&str> {
     name.strip_prefix("exercises/")?.strip_suffix("/solution.rs")
 }
 
@@ -98,8 +108,9 @@ pub fn with_line_feeds(text: &str) -> String {
     text.replace("\r\n", "\n")
 }
 
-fn is_left(name: &str) -> bool {
-    LEFT.iter().any(|folder| name.starts_with(folder))
+/// Whether a name begins with one of these.
+pub(super) fn begins(name: &str, with: &[&str]) -> bool {
+    with.iter().any(|begin| name.starts_with(begin))
 }
 
 fn refused(root: &Path, got: &str) -> Error {
@@ -133,10 +144,10 @@ mod tests {
     #[test]
     fn only_what_is_needed_leaves_the_machine() {
         for left in ["tests/goldens/norm.safetensors", "benches/peers/Cargo.toml"] {
-            assert!(is_left(left), "{left}");
+            assert!(begins(left, LEFT), "{left}");
         }
         for taken in ["benches/Cargo.toml", "tests/memory.rs", "contract/src/solution.rs"] {
-            assert!(!is_left(taken) && solved(taken).is_none(), "{taken}");
+            assert!(!begins(taken, LEFT) && solved(taken).is_none(), "{taken}");
         }
     }
 

@@ -3,6 +3,7 @@
 mod course;
 mod github;
 mod gradescope;
+mod handout;
 mod prairielearn;
 
 use self::course::{Course, with_line_feeds};
@@ -36,8 +37,10 @@ pub fn write(
             prairielearn::files(&Course::find(course)?, settings).map_err(failed)?
         }
         Package::Github => github::files(settings),
+        Package::Handout => handout::files(course)?,
     };
     let mut said = Vec::new();
+    let count = files.len();
     for File { name, content, runs } in files {
         let path = out.join(&name);
         let folder = path.parent().unwrap_or(out);
@@ -47,6 +50,10 @@ pub fn write(
             executable(&path).map_err(Error::file(&path, "can't be made a program"))?;
         }
         said.push(format!("wrote {}", path.display()));
+    }
+    if which == Package::Handout {
+        said = vec![format!("wrote {count} files to {}", out.display())];
+        said.extend(handout::SAID.iter().map(|line| line.to_string()));
     }
     said.push(format!("read on in {}", out.join("README.md").display()));
     Ok(said)

@@ -79,6 +79,29 @@ pub fn starter_file(slug: &str) -> String {
     format!("exercises/{slug}/starter.rs")
 }
 
+/// A solution without what solves it, from which the same starter is cut. A hand-out has these.
+pub fn emptied(solution: &str) -> String {
+    let (mut out, mut place) = (String::new(), None);
+    for line in solution.lines() {
+        let marker = Marker::of(line);
+        match &marker {
+            Some(Marker { kind: "begin", name }) => place = Some((name.to_string(), false)),
+            Some(Marker { kind: "starter", .. }) => place = place.map(|(name, _)| (name, true)),
+            Some(_) => {
+                if let Some((name, false)) = place.take() {
+                    out += &format!("{}todo!(\"task {name}\")\n", indent(line));
+                }
+            }
+            // The starter's own lines.
+            None if matches!(place, Some((_, has_tail)) if !has_tail) => continue,
+            None => {}
+        }
+        out += line;
+        out.push('\n');
+    }
+    out
+}
+
 /// A solution as the learner gets it.
 pub fn cut(solution: &str) -> String {
     let mut out = String::new();
@@ -251,6 +274,8 @@ fn a() {
         assert_eq!(source.starter_region("a/ten").unwrap(), "    todo!(\"task a/ten\")\n");
         assert_eq!(source.starter_region("a/two").unwrap(), "    left\n\n        deep\n");
         assert_eq!(source.solution_region("a/two").unwrap(), "    right\n");
+        assert_eq!(cut(&emptied(SOLUTION)), STARTER);
+        assert!(!emptied(SOLUTION).contains("right"));
         assert_eq!(source.starter_region("a/three"), None);
     }
 
