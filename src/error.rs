@@ -100,7 +100,7 @@ pub enum Error {
     /// A table that the device can't address.
     #[error(
         "a table of {elements} elements is too large for this device: its addresses end at {limit}; \
-         cut the vocabulary over more ranks"
+         split the vocabulary across more ranks"
     )]
     TableTooLarge {
         /// `v * e`.

@@ -145,7 +145,7 @@ pub enum CheckpointProblem {
     },
 
     /// A tensor that is in two files.
-    #[error("{name:?} stands in two files: one of the two is wrong; fetch the checkpoint again")]
+    #[error("{name:?} is in two files: one of the two is wrong; fetch the checkpoint again")]
     Twice {
         /// Its name.
         name: String,

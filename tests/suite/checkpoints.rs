@@ -482,7 +482,7 @@ fn wrong_files_are_named() {
         to.insert(name, tensor);
         write(&last, &to);
     });
-    assert!(in_two.to_string().contains("stands in two files"), "{in_two}");
+    assert!(in_two.to_string().contains("is in two files"), "{in_two}");
 
     let twice = refused("tied", |folder| {
         let file = folder.join(WHOLE);

@@ -665,8 +665,8 @@ impl BiasLoops for XlScaledByAllHeads {
 
 /// puts all sines before all cosines
 ///
-/// The authors' code does so, and its W_r has its columns in that order too. Reading a file of one order with code for the
-/// other is wrong.
+/// The authors' code does so, and its W_r has its columns in that order too. A file written in one order is read
+/// wrongly by code for the other.
 #[bug("biases/xl-sines-first", named_by = "biases/xl-place-alone")]
 impl BiasLoops for XlSinesFirst {
     fn sinusoid(&self, j: f64, c: usize, hidden_size: usize, base: f64) -> f64 {

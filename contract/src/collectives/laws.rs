@@ -508,7 +508,7 @@ fn gradient_sums_to_zero(collectives: &Ranks, run: &Run) -> Verdict {
     Ok(None)
 }
 
-/// Side by side, the gradients of all ranks are that of one rank with everything: each rank has only its own part.
+/// Side by side, the gradients of all ranks make up that of one rank with everything: each rank has only its own part.
 #[law("collectives/gradient-any-number-of-ranks", see = "collectives#gradient", about = Gradient, points = 2,
     formula = "[dl(0) dl(1) … dl(w − 1)] = dl,  w = 2, 3, 4, 12",
     stays = "A law without an oracle: what one rank owns does not change when there are more ranks.")]

@@ -581,7 +581,7 @@ impl CollectiveLoops for SumByTheEngine {
     }
 }
 
-/// adds its own blocks one after the other, but the ranks' sums as a tree
+/// adds its own blocks one after another, but the ranks' sums as a tree
 ///
 /// It has a loop for its own and a tree for the others, which is right on as many ranks as blocks.
 #[bug("collectives/blocks-from-the-left", named_by = "collectives/order-of-the-tree")]
@@ -591,7 +591,7 @@ impl CollectiveLoops for BlocksFromTheLeft {
     }
 }
 
-/// adds the ranks' sums one after the other, but its own blocks as a tree
+/// adds the ranks' sums one after another, but its own blocks as a tree
 ///
 /// The order of the ranks is a fixed order, but another number of ranks has another one.
 #[bug("collectives/ranks-from-the-left", named_by = "collectives/bits-of-one-rank")]

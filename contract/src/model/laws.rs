@@ -697,7 +697,7 @@ fn loss_is_of_the_next(llama: &Model, run: &Run) -> Verdict {
     Ok(None)
 }
 
-/// Small steps, one after the other, lower the loss each time.
+/// Small steps, one after another, lower the loss each time.
 #[law("model/step-lowers-loss", see = "model#learning", about = Gradient, points = 1,
     formula = "loss(w − η·∇) < loss(w)")]
 fn step_lowers_loss(llama: &Model, run: &Run) -> Verdict {

@@ -248,7 +248,7 @@ fn range(parallel: &Parallel, _: &Run) -> Verdict {
     Ok(None)
 }
 
-/// For any vocabulary, world and rank, the range is the one of the definition, or there is none.
+/// For any vocabulary, world and rank, the range is the one that the definition gives, or there is none.
 #[law("parallel/any-world", see = "parallel#ranges", about = Range, points = 1,
     formula = "[r·n, (r + 1)·n) for v to 2⁶⁴ − 1", stays = NET)]
 fn any_world(parallel: &Parallel, run: &Run) -> Verdict {

@@ -74,8 +74,8 @@ pub enum Error {
 
     /// An encoding without a model: its name was added to the list alone.
     #[error(
-        "no model is made with {name}: its name stands in course/src/arguments/long.rs, and a line is missing in the `match` of \
-         course/model/src/long/encodings.rs"
+        "no model is made with {name}: its name is in course/src/arguments/long.rs, and a line is missing in the \
+         `match` of course/model/src/long/encodings.rs"
     )]
     Encoding {
         /// The encoding.
@@ -144,8 +144,8 @@ pub enum Error {
 
     /// A model that sees fewer tokens at once than it is asked about.
     #[error(
-        "`max_position_embeddings` is {positions} in the model's config.json, and it is asked about {needed} tokens at \
-         once; choose a model with as many positions"
+        "`max_position_embeddings` is {positions} in the model's config.json, but it would have to read {needed} \
+         tokens at once; choose a model with at least as many positions"
     )]
     Positions {
         /// Those of the model.

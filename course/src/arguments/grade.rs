@@ -41,8 +41,8 @@ pub struct GradeArguments {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=512), allow_negative_numbers = true)]
     pub jobs: Option<u16>,
 
-    /// The seed of the random inputs, from which each submission gets its own, made of this and of its files [default:
-    /// drawn, and kept in class.json].
+    /// The seed of the random inputs, from which each submission gets its own, made from this one and from its files
+    /// [default: drawn, and kept in class.json].
     #[arg(long, allow_negative_numbers = true)]
     pub seed: Option<u64>,
 
@@ -110,7 +110,7 @@ pub enum Package {
     Handout,
 }
 
-/// The lines of the sandbox.
+/// The sandbox's lines of defence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum SandboxLines {
     /// Namespaces by bubblewrap; within them Landlock, seccomp and limits.

@@ -21,7 +21,7 @@ pub const ENCODINGS: &[&str] = &[
     "linear",
 ];
 
-/// What is made of the model that was trained with RoPE: other frequencies, and some steps at the longer length.
+/// What is made from the model that was trained with RoPE: other frequencies, and some steps at the longer length.
 pub const STRETCHED: [&str; 7] = [
     "interpolation",
     "ntk",
@@ -82,7 +82,7 @@ Exit codes:
   0  all was trained and measured
   2  wrong arguments, a text or a folder that can't be used")]
 pub struct LongArguments {
-    /// A UTF-8 text file; give --text several times for several, one after the other [default: pages of the course's
+    /// A UTF-8 text file; give --text several times for several, one after another [default: pages of the course's
     /// own book].
     #[arg(long, value_name = "FILE")]
     pub text: Vec<PathBuf>,

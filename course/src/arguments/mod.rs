@@ -62,7 +62,7 @@ pub enum Command {
 /// Take a real text through the embeddings, GroupRMSNorm and RoPE, and measure what must hold.
 ///
 /// The text becomes tokens, the tokens become vectors (from one table, and from the same table in
-/// four shards), the vectors are normalized in groups, and the queries and keys made of them are
+/// four shards), the vectors are normalized in groups, and the queries and keys made from them are
 /// turned by their position, also past the training length. Each step shows its shapes, its time,
 /// and its invariants: what was measured, the bound, and whether it holds.
 #[derive(Debug, Args)]
@@ -192,14 +192,14 @@ pub struct MatrixArguments {
     #[arg(long)]
     pub json: bool,
 
-    /// Judge the mutants instead: what each bug does, under one condition after the other. Takes minutes.
+    /// Judge the mutants instead: what each bug does, under one condition after another. Takes minutes.
     #[arg(long, conflicts_with = "json")]
     pub mutants: bool,
 }
 
 /// Let your code race the library's, a plain loop, and a copy of the same bytes.
 ///
-/// The first run builds with optimization, which takes some minutes. Your code takes part as soon
+/// The first run builds with optimization, which takes a few minutes. Your code takes part as soon
 /// as its forward pass passes, and nothing is graded by its speed. PyTorch's bar comes from its
 /// last recorded ratio to the library.
 #[derive(Debug, Args)]
@@ -231,7 +231,7 @@ pub struct BenchArguments {
 
 /// Train a small Llama made of the course's parts, and let it write.
 ///
-/// The first run builds with optimization, which takes some minutes. The model has the parts of the
+/// The first run builds with optimization, which takes a few minutes. The model has the parts of the
 /// book, which are embedding, RMSNorm, RoPE, attention with grouped queries, and SwiGLU, and it is
 /// trained on the book, or on a text of yours.
 #[derive(Debug, Args)]
@@ -270,7 +270,7 @@ Exit codes:
   2  wrong arguments, a text or a folder that can't be used, code that is not
      complete")]
 pub struct TrainArguments {
-    /// A UTF-8 text file; give --text several times for several, one after the other [default:
+    /// A UTF-8 text file; give --text several times for several, one after another [default:
     /// pages of the course's own book].
     ///
     /// A few thousand letters are the least, though far too few to learn much, and 100 MB are the
@@ -541,7 +541,7 @@ pub struct LabArguments {
 
     /// Serve the page, and the book, on this address of the machine, or the address of this name [default: 127.0.0.1].
     ///
-    /// By default only this machine reaches them. With 0.0.0.0, everyone who can reach this machine
+    /// By default only this machine can reach them. With 0.0.0.0, everyone who can reach this machine
     /// can read the book, and can run any program as you if they know the token in the page's
     /// address.
     #[arg(long, conflicts_with_all = ["check", "update"])]

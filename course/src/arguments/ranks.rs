@@ -7,7 +7,7 @@ use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 use std::str::FromStr;
 
-/// Train the small model with its table cut over ranks that are processes, under MPI.
+/// Train the small model with its table split across ranks that are processes, under MPI.
 ///
 /// It needs Open MPI, as nothing else in the course does, and starts itself under mpirun. Each rank has all blocks and
 /// a part of the table's rows, for embedding and output. The table at the end shows for each rank its rows, its memory,

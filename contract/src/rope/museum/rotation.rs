@@ -200,7 +200,7 @@ impl RopeLoops for TurnedInF16 {
 
 /// advances the position with each batch row
 ///
-/// Batch rows were packed one after the other, which is right with a single one.
+/// Batch rows were packed one after another, which is right with a single one.
 #[bug("rope/position-per-batch-row", named_by = "rope/rotate-same-for-all")]
 impl RopeLoops for PerBatchRow {
     fn table_row(&self, [b, t, _]: [usize; 3], shape: &[usize; 4]) -> usize {
