@@ -106,7 +106,7 @@ pub enum Package {
     Prairielearn,
     /// A workflow.
     Github,
-    /// A copy of the course for your students, without its answers.
+    /// A copy of the course for your students, without its solutions.
     Handout,
 }
 

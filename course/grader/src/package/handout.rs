@@ -3,6 +3,8 @@
 use super::File;
 use super::course::{begins, content, solved, tracked};
 use crate::error::Result;
+use contract::registry::component;
+use learner::exercise::Workspace;
 use learner::exercise::source::emptied;
 use std::path::Path;
 
@@ -10,31 +12,40 @@ use std::path::Path;
 const LEFT: &[&str] = &[
     "course/author/exam/",
     "course/author/tests/notebooks/solutions/",
-    "course/tests/unseen/variants/",
+    "course/tests/unseen/",
     "snapshots/solutions-",
 ];
 
 /// What a lecturer has to know of it.
 pub const SAID: &[&str] = &[
-    "left out: the bodies of all model solutions, the solutions of the notebooks' cells, the exam's bank and its keys, and correct \
-     code that strangers wrote",
-    "still there: the library in src/, which computes the same functions and is what the book shows, and the oracle's loops",
+    "left out: the bodies of all model solutions, your own code in exercises/src, the solutions of the notebooks' cells, the exam's \
+     bank and its keys, and what strangers wrote, right and wrong",
+    "still there: the library in src/, which computes the same functions and is what the book shows; the oracle and the museum in \
+     contract/; the attacks in tests/hostile, which a chapter lists",
     "what then fails there: the tests of the course itself, which need the answers",
 ];
 
-/// All files that git tracks, but for these answers.
+/// All files that git tracks, except for these answers.
 pub fn files(root: &Path) -> Result<Vec<File>> {
     let names = tracked(root, &["."])?;
     let names = names.iter().filter(|name| !begins(name, LEFT));
     let file = |name: &String| {
-        let mut content = content(root, name)?;
-        if solved(name).is_some() {
-            content = emptied(&String::from_utf8_lossy(&content)).into_bytes();
-        }
+        let content = match (solved(name), learners(name)) {
+            (Some(_), _) => emptied(&String::from_utf8_lossy(&content(root, name)?)).into_bytes(),
+            // The lecturer may have solved some.
+            (None, Some(slug)) => Workspace::at(root.to_path_buf())?.starter(slug)?.into_bytes(),
+            (None, None) => content(root, name)?,
+        };
         let runs = is_program(&root.join(name));
         Ok(File { name: name.clone(), content, runs })
     };
     names.map(file).collect()
+}
+
+/// The component whose tasks a file of the learner's has.
+fn learners(name: &str) -> Option<&'static str> {
+    let slug = name.strip_prefix("exercises/src/")?.strip_suffix(".rs")?;
+    component(slug).map(|of| of.slug)
 }
 
 #[cfg(unix)]
@@ -51,16 +62,19 @@ fn is_program(_: &Path) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use learner::exercise::Workspace;
     use learner::exercise::source::cut;
 
     #[test]
     fn a_hand_out_has_every_starter_and_no_solution() {
         let course = Workspace::find().unwrap();
         let files = files(&course.path("")).unwrap();
-        let mut solutions = 0;
+        let (mut starters, mut solutions) = (0, 0);
         for File { name, content, .. } in &files {
             assert!(!begins(name, LEFT), "{name}");
+            if let Some(slug) = learners(name) {
+                assert_eq!(String::from_utf8_lossy(content), course.starter(slug).unwrap());
+                starters += 1;
+            }
             let Some(slug) = solved(name) else { continue };
             let (text, solution) = (String::from_utf8_lossy(content), course.read(name).unwrap());
             assert_eq!(cut(&text), course.starter(slug).unwrap());
@@ -69,6 +83,7 @@ mod tests {
             assert!(code(&text) < code(&solution), "{name}");
             solutions += 1;
         }
-        assert_eq!(solutions, contract::registry::COMPONENTS.len());
+        let all = contract::registry::COMPONENTS.len();
+        assert_eq!((starters, solutions), (all, all));
     }
 }
