@@ -9,6 +9,7 @@ pub mod attention;
 pub mod biases;
 pub mod claims;
 pub mod collectives;
+pub mod diagrams;
 pub mod embedding;
 pub mod encodings;
 pub mod feedforward;
@@ -35,6 +36,7 @@ use kinds::{Made, Numbers};
 
 /// What is made for each chapter.
 pub static CHAPTERS: &[&Made] = &[
+    &diagrams::MADE,
     &parts::MADE,
     &shapes::MADE,
     &embedding::MADE,
