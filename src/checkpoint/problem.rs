@@ -18,12 +18,12 @@ pub enum CheckpointProblem {
     File(String),
 
     /// A file of settings that is no JSON, or not an object.
-    #[error("it is no JSON object: {0}; correct it, or fetch it again")]
+    #[error("it is not a JSON object: {0}; correct it, or fetch it again")]
     Json(String),
 
     /// A setting that must be there.
     #[error(
-        "`{name}` is missing, and without it the model can't be computed; add it, with the value of the model's paper or card"
+        "`{name}` is missing, and without it the model can't be computed; add the value from the model's paper or card"
     )]
     MissingSetting {
         /// Its name in the file.
@@ -86,7 +86,7 @@ pub enum CheckpointProblem {
     Adapter,
 
     /// Sizes that are not those of the type that the checkpoint was to be loaded into.
-    #[error("it is of another size than the model's type: {}; choose the type of its size", listed(.0))]
+    #[error("its size is not that of the model's type: {}; choose the type of its size", listed(.0))]
     Sizes(Vec<SizeDiffers>),
 
     /// Heads that are together not as wide as a token.
@@ -223,12 +223,12 @@ pub enum CheckpointProblem {
     },
 
     /// A file that is not what its ending says.
-    #[error("it is no whole .safetensors file ({0}); fetch it again")]
+    #[error("it is not a complete .safetensors file ({0}); fetch it again")]
     NotSafetensors(String),
 
     /// A tied checkpoint whose output matrix is another than its table.
     #[error(
-        "`tie_word_embeddings` is true, but lm_head.weight is another matrix than model.embed_tokens.weight: \
+        "`tie_word_embeddings` is true, but lm_head.weight is a different matrix from model.embed_tokens.weight: \
          one of the two is wrong"
     )]
     NotTied,

@@ -56,8 +56,8 @@ impl BiasLoops for SlopesAllAlike {
 
 /// applies the rule for powers of 2 to any number of heads
 ///
-/// 2⁻⁸ᵗᐟⁿ has a value for any n. The published code has another rule where n is no power of 2, and models with 12 heads
-/// were trained with it.
+/// 2⁻⁸ᵗᐟⁿ has a value for any n. The published code has a different rule where n is not a power of 2, and models with
+/// 12 heads were trained with it.
 #[bug(
     "biases/slopes-plain-rule",
     named_by = "biases/slopes-published",

@@ -644,7 +644,7 @@ fn same_sum_on_all_ranks(collectives: &Ranks, _: &Run) -> Verdict {
     Ok(None)
 }
 
-/// The halves are summed by themselves and then added to each other: another order gives other bits.
+/// The halves are summed separately and then added to each other: a different order gives different bits.
 #[law("collectives/order-of-the-tree", see = "collectives#order", about = Order, points = 2,
     formula = "sum(b) = sum(b[.. m/2]) + sum(b[m/2 ..]),  in f32",
     stays = "Four numbers, by hand: each order has another result.")]

@@ -566,7 +566,7 @@ impl CollectiveLoops for OneAtTheId {
 
 /// lets the engine add up the ranks' sums in whatever order it has
 ///
-/// `all_reduce_sum` is right up to rounding, but the same training gives other bits on another number of ranks.
+/// `all_reduce_sum` is right up to rounding, but the same training gives different bits on a different number of ranks.
 #[bug("collectives/sum-by-the-engine", named_by = "collectives/bits-of-one-rank")]
 impl CollectiveLoops for SumByTheEngine {
     fn tree_sum(
@@ -593,7 +593,7 @@ impl CollectiveLoops for BlocksFromTheLeft {
 
 /// adds the ranks' sums one after another, but its own blocks as a tree
 ///
-/// The order of the ranks is a fixed order, but another number of ranks has another one.
+/// The order of the ranks is a fixed order, but a different number of ranks has a different one.
 #[bug("collectives/ranks-from-the-left", named_by = "collectives/bits-of-one-rank")]
 impl CollectiveLoops for RanksFromTheLeft {
     fn sum_of_ranks(&self, sums: &[f32], len: usize, _: usize) -> Vec<f32> {
@@ -616,8 +616,8 @@ impl CollectiveLoops for OwnSumFirst {
 
 /// starts each sum at 0
 ///
-/// The accumulator is cleared first, and 0 + (−0) is 0: equal as a number, but with other bits. The checksums of two
-/// checkpoints differ, although no weight seems to.
+/// The accumulator is cleared first, and 0 + (−0) is 0: equal as a number, but with different bits. The checksums of
+/// two checkpoints differ, although no weight seems to.
 #[bug("collectives/sign-of-zero-lost", named_by = "collectives/sum-any-blocks")]
 impl CollectiveLoops for SignOfZeroLost {
     fn own_sum(&self, blocks: &[f32], len: usize) -> Vec<f32> {
@@ -638,7 +638,7 @@ impl CollectiveLoops for HalvesAreInterleaved {
     }
 }
 
-/// adds up in f64 and rounds once, which is more exact but gives other bits than were asked for
+/// adds up in f64 and rounds once, which is more exact but gives different bits from those that were asked for
 ///
 /// More exact is not the same: comparing bits requires the roundings of the agreed order.
 #[bug("collectives/sum-in-f64", named_by = "collectives/order-of-the-tree")]
@@ -668,7 +668,7 @@ impl CollectiveLoops for BlocksGathered {
 
 /// adds its own sum to the gathered ones, which already include it
 ///
-/// In a ring, a rank's own part is not among those that arrive. Here it is.
+/// In a ring, a rank's own part is not among those that arrive. Here it is one of them.
 #[bug("collectives/own-block-counted-twice", named_by = "collectives/sum-of-all-blocks")]
 impl CollectiveLoops for OwnBlockCountedTwice {
     fn sum_of_ranks(&self, sums: &[f32], len: usize, rank: usize) -> Vec<f32> {
@@ -689,7 +689,7 @@ impl CollectiveLoops for SumIsAMean {
 
 /// returns the sum on rank 0, and their own on the others
 ///
-/// A reduce is no all-reduce.
+/// A reduce is not an all-reduce.
 #[bug("collectives/rank-0-alone-has-the-sum", named_by = "collectives/same-sum-on-all-ranks")]
 impl CollectiveLoops for Rank0AloneHasTheSum {
     fn sum_of_ranks(&self, sums: &[f32], len: usize, rank: usize) -> Vec<f32> {

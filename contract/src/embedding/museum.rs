@@ -279,7 +279,7 @@ impl LookupLoops for ScaledByDimension {
 
 /// fills the table column by column
 ///
-/// The table was stored as [e, v], so its values are all there, but in other places.
+/// The table was stored as [e, v], so its values are all there, but in different places.
 #[bug("embedding/filled-by-columns", named_by = "embedding/initial-normal-short")]
 impl LookupLoops for ByColumns {
     fn table(&self, v: usize, e: usize, init: NormalInit) -> Vec<f32> {
@@ -654,7 +654,7 @@ impl LookupLoops for PlaceOnly {
     }
 }
 
-/// keeps only the last token's gradient of a row instead of adding all
+/// keeps only the last token's gradient of a row instead of adding them all
 ///
 /// It is assigned instead of added, which is right without repeated ids.
 #[bug("embedding/gradient-overwritten", named_by = "embedding/gradient-adds")]

@@ -430,7 +430,7 @@ impl SwiGluLoops for LastUnitLost {
 
 /// adds up products in lanes of four and forgets those that do not fill a lane
 ///
-/// chunks_exact yields only full chunks, and the rest must be asked for. Sizes that are powers of 2 leave no rest.
+/// chunks_exact yields only full chunks, and the rest must be asked for. Sizes that are powers of 2 leave no remainder.
 #[bug("feedforward/lane-tail-lost", named_by = "feedforward/forward-f64-loops")]
 impl SwiGluLoops for LaneTailLost {
     fn inner(&self, products: &mut dyn ExactSizeIterator<Item = f64>) -> f64 {

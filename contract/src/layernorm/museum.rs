@@ -645,7 +645,8 @@ impl LayerNormLoops for EightRows {
 
 /// adds up the row in lanes of four and forgets the elements that do not fill a lane
 ///
-/// chunks_exact yields only full chunks, and the rest must be asked for. Hidden sizes that are powers of two leave no rest.
+/// chunks_exact yields only full chunks, and the rest must be asked for. Hidden sizes that are powers of two leave no
+/// remainder.
 #[bug("layernorm/lane-tail-lost", named_by = "layernorm/mean-is-zero")]
 impl LayerNormLoops for LaneTailLost {
     fn mean(&self, row: &[f64]) -> f64 {

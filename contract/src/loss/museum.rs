@@ -176,7 +176,7 @@ impl LossLoops for LargestOfTheBatch {
 
 /// takes the logarithm to base 2
 ///
-/// The loss is in bits, which you notice only if you know the first value of a training by heart.
+/// The loss is in bits, which you notice only if you know the first value in training by heart.
 #[bug("loss/log-base-two", named_by = "loss/uniform")]
 impl LossLoops for LogBaseTwo {
     fn surprise(&self, row: &Row, target: usize) -> f64 {
@@ -496,7 +496,7 @@ impl LossLoops for TargetWraps {
 
 /// ignores a target that is too large
 ///
-/// Anything that is no token was treated as padding.
+/// Anything that is not a token was treated as padding.
 #[bug("loss/bad-target-ignored", named_by = "loss/refusal-names-target")]
 impl LossLoops for BadTargetIgnored {
     fn check(&self, case: &LossCase) -> Reply<()> {

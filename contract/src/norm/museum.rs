@@ -647,7 +647,8 @@ impl NormLoops for RemainderDropped {
 
 /// sums squares in lanes of four and forgets the elements that do not fill a lane
 ///
-/// chunks_exact yields only full chunks, and the rest must be asked for. Sizes that are powers of two leave no rest.
+/// chunks_exact yields only full chunks, and the rest must be asked for. Sizes that are powers of two leave no
+/// remainder.
 #[bug("norm/lane-tail-lost", named_by = "norm/mean-square-is-one")]
 impl NormLoops for LaneTailLost {
     fn mean_square(&self, group: &[f64]) -> f64 {

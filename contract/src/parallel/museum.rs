@@ -403,7 +403,7 @@ impl ShardLoops for OffByOne {
 
 /// deals the ids out in turn, so that rank r owns the ids with id mod w = r
 ///
-/// It is balanced, because frequent tokens have small ids, but the shard's rows are others.
+/// It is balanced, because frequent tokens have small ids, but the shard's rows are different ones.
 #[bug("parallel/round-robin", named_by = "parallel/owned-rows")]
 impl ShardLoops for RoundRobin {
     fn row(&self, case: &ShardCase, id: usize) -> Option<usize> {
@@ -782,7 +782,7 @@ impl ShardLoops for DividedBack {
     }
 }
 
-/// keeps only the last token's gradient of a row instead of adding all
+/// keeps only the last token's gradient of a row instead of adding them all
 ///
 /// It is assigned instead of added, which is right without repeated ids.
 #[bug("parallel/gradient-overwritten", named_by = "parallel/gradient-adds")]

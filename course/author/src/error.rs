@@ -24,7 +24,7 @@ pub enum Error {
     Output(#[from] std::io::Error),
 
     /// A file of the workspace can't be read or written.
-    #[error("can't use {file}: {reason}; look whether it is there and yours, then try again")]
+    #[error("can't use {file}: {reason}; check that it is there and yours, then try again")]
     File {
         /// The file, named from the workspace.
         file: String,
@@ -44,10 +44,10 @@ pub enum Error {
     /// The sources of the book are not in order.
     #[error(
         "the book can't be built\n\
-         rule      everything in its pages is there, and every number is what code gives\n\
+         rule      everything in its pages is there, and every number is what the code gives\n\
          expected  no complaint\n\
          got       {}\n\
-         to do     mend the pages in book/src, then build again", .0.join("\n          ")
+         to do     fix the pages in book/src, then build again", .0.join("\n          ")
     )]
     Book(Vec<String>),
 

@@ -63,7 +63,7 @@ pub enum Error {
     },
 
     /// A file was saved while it was graded, so the grades would be those of another text.
-    #[error("a file was saved meanwhile; grade again")]
+    #[error("a file was saved in the meantime; grade again")]
     Saved,
 
     /// The learner's code does not compile.
@@ -91,7 +91,7 @@ pub enum Error {
     },
 
     /// A file of the workspace can't be read or written.
-    #[error("can't use {file}: {reason}; look whether it is there and yours, then try again")]
+    #[error("can't use {file}: {reason}; check that it is there and yours, then try again")]
     File {
         /// The file, named from the workspace.
         file: String,

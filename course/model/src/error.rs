@@ -21,7 +21,7 @@ pub enum Error {
     },
 
     /// A file that is no text.
-    #[error("{path} is not UTF-8: byte {at} is part of no letter; name a text file after --text")]
+    #[error("{path} is not UTF-8: byte {at} is not part of any letter; name a text file after --text")]
     NotUtf8 {
         /// The file.
         path: String,
@@ -168,7 +168,7 @@ pub enum Error {
 
     /// A run with other settings is in the folder.
     #[error(
-        "{path} holds a run with other settings: {differences}; give the same ones to go on, name another \
+        "{path} holds a run with different settings: {differences}; give the same ones to go on, name another \
          folder with --out, or begin again with --fresh, which replaces it"
     )]
     OtherRun {

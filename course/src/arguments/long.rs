@@ -65,7 +65,7 @@ pub fn all_encodings() -> impl Iterator<Item = &'static str> {
 /// Train short, test long: one model for each position encoding, and its loss far past the length that it was trained
 /// at.
 ///
-/// All are trained at 128 positions, with the same seed, text and steps, and then asked about the held-out text at up
+/// All are trained at 128 positions, with the same seed, text and steps, and then tested on the held-out text at up
 /// to 1,024. The one with RoPE is also stretched by other frequencies, by interpolation, NTK and YaRN, at once and
 /// after some steps at 1,024 positions, and the one with sinusoids goes on with them and with RoPE. You can stop a run
 /// at any moment, since the same command goes on with it and ends with the same bits.

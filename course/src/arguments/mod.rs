@@ -252,8 +252,8 @@ pub enum ModelCommand {
 
 /// Train a model on a text, and compare it with a 3-gram model of the same text.
 ///
-/// A tenth of the text is held out, of which the first 16,384 tokens are looked at, and the
-/// tokenizer and the model are trained on the rest. A run that was ended at any moment, by Ctrl-C
+/// A tenth of the text is held out, of which the first 16,384 tokens are used for the
+/// measurement, and the tokenizer and the model are trained on the rest. A run that was ended at any moment, by Ctrl-C
 /// or a power cut, goes on with the same command, and ends with the same bits as one that was not.
 /// The model is written in the layout of Hugging Face, which transformers reads.
 #[derive(Debug, Args)]
@@ -389,7 +389,7 @@ Exit codes:
   2  wrong arguments, a model, a text or a folder that can't be used")]
 pub struct EvalArguments {
     /// The text that the model was trained on, as train takes it [default: that of train]. A tenth
-    /// of it is asked about, while the 3-gram model beside it counts the rest.
+    /// of it is used for the measurement, and the 3-gram model beside it counts the rest.
     #[arg(long, value_name = "FILE")]
     pub text: Vec<PathBuf>,
 
@@ -555,8 +555,8 @@ pub struct LabArguments {
 /// For lecturers: print an exam and its key.
 ///
 /// Half of its questions are made: a wrong answer of a known bug, and four mistakes to choose from. The others are
-/// drawn from a bank of written ones. The seed decides which questions are asked, and with which numbers, so each seed is
-/// another exam, and the same seed the same one.
+/// drawn from a bank of written ones. The seed decides which questions are asked, and with which numbers, so each seed
+/// gives a different exam, and the same seed the same one.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Examples:
@@ -571,7 +571,7 @@ pub struct ExamArguments {
     #[arg(value_parser = PossibleValuesParser::new(COMPONENTS.iter().map(|entry| entry.slug)))]
     pub components: Vec<String>,
 
-    /// Another seed is another exam.
+    /// Another seed gives a different exam.
     #[arg(long)]
     pub seed: u64,
 

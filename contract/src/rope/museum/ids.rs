@@ -122,7 +122,7 @@ impl RopeLoops for BlockStartsAtZero {
 
 /// turns planes in lanes of four and leaves out those that fill no lane
 ///
-/// Head sizes of real models are multiples of 8, which leave no rest.
+/// Head sizes of real models are multiples of 8, which leave no remainder.
 #[bug("rope/lane-tail-left", named_by = "rope/rotate-f64-loops")]
 impl RopeLoops for LaneTailLeft {
     fn rotate(&self, case: &RotateCase) -> Vec<f64> {

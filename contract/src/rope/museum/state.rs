@@ -285,7 +285,7 @@ impl RopeLoops for CacheInF16 {
 
 /// counts the positions of the cache in f16
 ///
-/// Tables built by themselves are right, but the module has its own loop.
+/// Tables built on their own are right, but the module has its own loop.
 #[bug("rope/cache-positions-in-f16", named_by = "rope/large-positions")]
 impl RopeLoops for CachePositionsF16 {
     fn cached_rows(&self, machine: &Machine, positions: Range<usize>) -> Tables {
