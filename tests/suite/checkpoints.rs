@@ -312,9 +312,9 @@ fn wrong_settings_are_named() {
         })
     };
     for (text, words) in [
-        ("", "it is no JSON object"),
-        ("[1, 2]", "it is no JSON object"),
-        ("{\"vocab_size\": 61", "it is no JSON object"),
+        ("", "it is not a JSON object"),
+        ("[1, 2]", "it is not a JSON object"),
+        ("{\"vocab_size\": 61", "it is not a JSON object"),
         ("{}", "is missing"),
     ] {
         assert!(of(text).to_string().contains(words), "{text}: {}", of(text));
@@ -402,7 +402,7 @@ fn wrong_files_are_named() {
         let size = broken.len();
         let error =
             refused("grouped", |folder| fs::write(folder.join(WHOLE), broken).unwrap()).to_string();
-        assert!(error.contains("no whole .safetensors file"), "{size} bytes: {error}");
+        assert!(error.contains("not a complete .safetensors file"), "{size} bytes: {error}");
     }
     let none = refused("grouped", |folder| fs::remove_file(folder.join(WHOLE)).unwrap());
     assert!(none.to_string().contains("model.safetensors: there is no such file"), "{none}");
@@ -434,7 +434,7 @@ fn wrong_files_are_named() {
     const NORM: &str = "model.norm.weight";
     let cases: [(fn(&mut Value), &str); 6] = [
         (|json| *json = json!({}), "`weight_map` is missing"),
-        (|json| *json = json!("none"), "it is no JSON object"),
+        (|json| *json = json!("none"), "it is not a JSON object"),
         (
             |json| json["weight_map"][NORM] = json!("../model.safetensors"),
             "`weight_map.model.norm.weight` must be",

@@ -35,7 +35,7 @@ pub fn text(path: &Path, most: u64) -> Result<String> {
         let at = e.utf8_error().valid_up_to();
         Error::new(
             std::io::ErrorKind::InvalidData,
-            format!("it is not UTF-8: byte {at} is part of no letter"),
+            format!("it is not UTF-8: byte {at} is not part of any letter"),
         )
     })
 }
@@ -55,7 +55,7 @@ mod tests {
         assert_eq!(text(&file, u64::MAX).unwrap(), "four");
         std::fs::write(&file, [b'a', 0xFF]).unwrap();
         let error = text(&file, 4).unwrap_err().to_string();
-        assert_eq!(error, "it is not UTF-8: byte 1 is part of no letter");
+        assert_eq!(error, "it is not UTF-8: byte 1 is not part of any letter");
         assert!(whole(folder.path(), 4).is_err(), "a folder");
         assert!(whole(&folder.path().join("none"), 4).is_err());
     }

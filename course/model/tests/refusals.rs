@@ -419,8 +419,8 @@ fn models_that_can_not_be_used() {
     let folder = folder("broken-models");
     let cases: &[Broken] = &[
         ("config.json", |file| fs::remove_file(file).unwrap(), "there is no such file"),
-        ("config.json", |file| change(file, Vec::clear), "no JSON object"),
-        ("config.json", |file| change(file, |b| b.truncate(40)), "no JSON object"),
+        ("config.json", |file| change(file, Vec::clear), "not a JSON object"),
+        ("config.json", |file| change(file, |b| b.truncate(40)), "not a JSON object"),
         ("config.json", |file| in_json(file, "model_type", "gpt2".into()), "gpt2"),
         (
             "config.json",
@@ -516,13 +516,13 @@ fn models_that_can_not_be_used() {
             |file| in_json(file, "tie_word_embeddings", false.into()),
             "`tie_word_embeddings` is false, not true",
         ),
-        ("model.safetensors", |file| change(file, Vec::clear), "no whole .safetensors"),
+        ("model.safetensors", |file| change(file, Vec::clear), "not a complete .safetensors"),
         (
             "model.safetensors",
             |file| change(file, |b| b.truncate(b.len() - 1)),
-            "no whole .safetensors",
+            "not a complete .safetensors",
         ),
-        ("model.safetensors", |file| change(file, |b| b[..8].fill(0xFF)), "no whole .safetensors"),
+        ("model.safetensors", |file| change(file, |b| b[..8].fill(0xFF)), "not a complete .safetensors"),
         (
             "model.safetensors",
             |file| {
@@ -545,8 +545,8 @@ fn models_that_can_not_be_used() {
     in_json(&foreign(&folder).join("tokenizer.json"), "decoder", strip);
     refused(&folder, USES[0], "tokenizer can't be used");
     in_json(&foreign(&folder).join("config.json"), "max_position_embeddings", 2.into());
-    refused(&folder, USES[1], "asked about 16 tokens");
-    refused(&folder, USES[2], "asked about 3 tokens");
+    refused(&folder, USES[1], "have to read 16 tokens");
+    refused(&folder, USES[2], "have to read 3 tokens");
     stopped(&folder);
     refused(&folder, &["generate", "--prompt", "", "--model", "run"], "the prompt is empty");
     refused(&folder, &["generate", "--prompt", "a", "--model", "text"], "no model in text");

@@ -261,7 +261,7 @@ fn a_byte_order_mark_is_no_part_of_a_file() {
     assert_same_bits(&bits(&read(folder.path()).unwrap()), &bits(&model(1)));
     // In the middle it is one.
     let error = CheckpointConfig::parse("{\"vocab_size\": \u{FEFF}9}").unwrap_err().to_string();
-    assert!(error.contains("it is no JSON object"), "{error}");
+    assert!(error.contains("it is not a JSON object"), "{error}");
 }
 
 /// What can't be loaded into a type says what would help.
