@@ -65,6 +65,6 @@ mod tests {
     fn wrong_lines_are_named() {
         let verdict = check_table(|positions, h, base| table(positions, h, base, 1.0));
         assert!(!verdict.passed);
-        assert!(verdict.to_string().contains("has i in the exponent"), "{verdict}");
+        assert!(verdict.to_string().contains("has i instead of 2i in the exponent"), "{verdict}");
     }
 }

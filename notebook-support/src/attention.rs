@@ -90,13 +90,10 @@ mod tests {
         let verdict =
             check_mask(|s, p| (0..s).flat_map(|i| (0..p + s).map(move |j| j <= i)).collect());
         assert!(!verdict.passed);
-        assert!(verdict.to_string().contains("at the top left of the mask"), "{verdict}");
+        assert!(verdict.to_string().contains("aligns the mask's triangle"), "{verdict}");
         let verdict =
             check_softmax_backward(|y, dy| y.iter().zip(dy).map(|(y, dy)| y * dy).collect());
         assert!(!verdict.passed);
-        assert!(
-            verdict.to_string().contains("takes y · dy for the softmax's gradient"),
-            "{verdict}"
-        );
+        assert!(verdict.to_string().contains("uses y · dy as the softmax's gradient"), "{verdict}");
     }
 }

@@ -131,7 +131,7 @@ mod tests {
             }
             (dx, dgamma)
         });
-        assert!(verdict.to_string().contains("takes the rms for a constant"), "{verdict}");
+        assert!(verdict.to_string().contains("treats the rms as a constant"), "{verdict}");
     }
 
     #[test]

@@ -84,6 +84,6 @@ mod tests {
     fn wrong_lines_are_named() {
         let verdict = check_xpos(|turned, exponent| scaled(turned, |share| share + 0.4, exponent));
         assert!(!verdict.passed);
-        assert!(verdict.to_string().contains("does not divide by 1.4"), "{verdict}");
+        assert!(verdict.to_string().contains("adds 0.4 to the share"), "{verdict}");
     }
 }

@@ -21,7 +21,9 @@ pub enum Error {
     },
 
     /// A file that is no text.
-    #[error("{path} is not UTF-8: byte {at} is not part of any letter; name a text file after --text")]
+    #[error(
+        "{path} is not UTF-8: byte {at} is not part of any letter; name a text file after --text"
+    )]
     NotUtf8 {
         /// The file.
         path: String,

@@ -522,7 +522,11 @@ fn models_that_can_not_be_used() {
             |file| change(file, |b| b.truncate(b.len() - 1)),
             "not a complete .safetensors",
         ),
-        ("model.safetensors", |file| change(file, |b| b[..8].fill(0xFF)), "not a complete .safetensors"),
+        (
+            "model.safetensors",
+            |file| change(file, |b| b[..8].fill(0xFF)),
+            "not a complete .safetensors",
+        ),
         (
             "model.safetensors",
             |file| {

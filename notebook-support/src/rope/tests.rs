@@ -86,7 +86,7 @@ fn a_rotation_in_place_is_named() {
         }
         y
     });
-    caught(&verdict, "already turned");
+    caught(&verdict, "computes the second half");
     caught(&verdict, "rope/rotate-keeps-lengths");
 }
 
