@@ -1,4 +1,4 @@
-//! What cargo is told of this package beside its files.
+//! What cargo learns of this package besides its files.
 
 use std::process::Command;
 
@@ -33,7 +33,7 @@ fn libraries() {
         to_linker(folder);
     }
     if beside == "$ORIGIN" {
-        // Before the paths of whoever starts the autograder: another build may lie there.
+        // Before the paths of the process that starts the autograder: another build may lie there.
         to_linker("--disable-new-dtags");
     }
 }

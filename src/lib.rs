@@ -4,7 +4,7 @@
 //! | Component | Folder | It computes |
 //! | --- | --- | --- |
 //! | [`VocabEmbedding`] | [`embedding`] | one row of a table for each token id |
-//! | [`ParallelVocabEmbedding`] | [`parallel`] | the same, the table cut over ranks |
+//! | [`ParallelVocabEmbedding`] | [`parallel`] | the same, the table split across ranks |
 //! | [`GroupRmsNorm`] | [`norm`] | each group of a token divided by its root mean square |
 //! | [`NtkAwareRope`] | [`rope`] | queries and keys turned by their position |
 //! | [`LayerNorm`] | [`layernorm`] | each token minus its mean, divided by its standard deviation |
@@ -23,7 +23,7 @@
 //! | [`SwiGlu`](feedforward::SwiGlu) | [`feedforward`] | a network for each token alone |
 //! | [`LlamaTransformer`](model::LlamaTransformer) | [`model`] | logits from ids; and the choice of a token |
 //! | [`cross_entropy`](loss::cross_entropy) | [`loss`] | how surprised a model is |
-//! | [`vocab_parallel_cross_entropy`](collectives::vocab_parallel_cross_entropy) | [`collectives`] | the same, the vocabulary cut over ranks |
+//! | [`vocab_parallel_cross_entropy`](collectives::vocab_parallel_cross_entropy) | [`collectives`] | the same, the vocabulary split across ranks |
 //! | [`AdamW`](training::AdamW) | [`training`] | steps that make it less so |
 //! | [`Checkpoint`](checkpoint::Checkpoint) | [`checkpoint`] | weights as they are published |
 //!

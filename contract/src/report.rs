@@ -103,8 +103,10 @@ fn found(task: &Task, grade: &Grade, passed: &str) -> Vec<String> {
     }
     let ids: Vec<&str> = others.iter().map(|broken| broken.id.as_str()).collect();
     row("also", &ids.join(", "));
-    if !grade.held.is_empty() {
-        row("but", &format!("other invariants of this task that hold: {}", grade.held.len()));
+    match grade.held.len() {
+        0 => {}
+        1 => row("but", "1 other invariant of this task holds"),
+        held => row("but", &format!("{held} other invariants of this task hold")),
     }
     lines
 }

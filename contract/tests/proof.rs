@@ -60,8 +60,8 @@ fn proved(entry: &Entry) -> Vec<String> {
     }
     let mut gaps = Vec::new();
     let mut gap = |what: String| gaps.push(what);
-    let mut each = |rule: &str, ids: Vec<&'static str>, mend: &str| {
-        ids.iter().for_each(|id| gap(format!("{id}: {rule}. {mend}")));
+    let mut each = |rule: &str, ids: Vec<&'static str>, fix: &str| {
+        ids.iter().for_each(|id| gap(format!("{id}: {rule}. {fix}")));
     };
     let matrix = entry.matrix(SEEDS);
     let laws = format!("{folder}/laws.rs");
@@ -75,16 +75,16 @@ fn proved(entry: &Entry) -> Vec<String> {
         matrix.rejected(),
         &format!("Is a tolerance in {laws} too tight?"),
     );
-    let mend = format!("Name another invariant in {folder}/museum.rs (`named_by`)");
+    let fix = format!("Name another invariant in {folder}/museum.rs (`named_by`)");
     each(
         "the invariant whose name this bug carries does not catch it under every seed",
         matrix.misnamed(),
-        &mend,
+        &fix,
     );
-    let mend = format!(
+    let fix = format!(
         "Add a bug that it alone catches to {folder}/museum.rs, or say in {laws} why it `stays`"
     );
-    each("this invariant catches no bug alone", matrix.idle(), &mend);
+    each("this invariant catches no bug alone", matrix.idle(), &fix);
     let unneeded = matrix.invariants.iter().enumerate().filter_map(|(column, (id, stays))| {
         (stays.is_some_and(|why| why != NET) && matrix.alone(column) > 0).then_some(*id)
     });

@@ -21,7 +21,7 @@ use crate::prelude::interface::{Communicator, Entropy, RankError};
 /// What a rank has in the end.
 pub type Ranked<T> = std::result::Result<T, RankError>;
 
-/// Task `collectives/entropy`. The loss of `t` tokens over a vocabulary that is cut over the ranks, and its gradient.
+/// Task `collectives/entropy`. The loss of `t` tokens over a vocabulary that is split across the ranks, and its gradient.
 ///
 /// `logits` are `[t, n]`, row by row: those of this rank's `n` ids, which begin with `first`. `targets` are `[t]`, ids
 /// of the whole vocabulary, and the same on every rank. All ranks together have `v = n w` ids.

@@ -1,6 +1,6 @@
 //! The tasks of ParallelVocabEmbedding.
 //!
-//! A table of `v` rows is cut over `w` ranks. Rank `r` holds `n = v / w` rows and owns the ids
+//! A table of `v` rows is split across `w` ranks. Rank `r` holds `n = v / w` rows and owns the ids
 //! `[r·n, (r+1)·n)`. Each rank looks up what it owns and gives zeros for the rest; the sum over
 //! the ranks is the whole lookup. Source: Shoeybi et al. 2019, Megatron-LM.
 
@@ -34,7 +34,7 @@ pub fn initial_shard(
     // task parallel/initial: end
 }
 
-/// One rank's rows of a table of `V` rows of `E` elements that is cut over `W` ranks.
+/// One rank's rows of a table of `V` rows of `E` elements that is split across `W` ranks.
 ///
 /// `Quotient<V, W>` is the dimension `V / W`, known to the compiler.
 #[derive(Clone)]

@@ -42,7 +42,7 @@ pub fn explain_panics() {
     set_hook(Box::new(|panic| {
         eprintln!("{panic}");
         eprintln!("The cell panicked, so all variables are gone. Functions and `use` lines stay.");
-        eprintln!("Mend the cell. Then, in the menu Run: Run All Above Selected Cell.");
+        eprintln!("Fix the cell. Then, in the menu Run: Run All Above Selected Cell.");
         std::process::exit(101);
     }));
 }

@@ -1,10 +1,13 @@
 //! The collectives in a notebook.
 
+use crate::chart::{Axis, Mark, Series, chart, power_of_two, tenths};
 use crate::check::{Verdict, check, not_asked};
+use crate::plot::{BLUE, Figure, INK, VERMILLION};
 use contract::collectives::world;
 use contract::interface::{
     Collectives, Communicator, Entropy, EntropyCase, RankError, Reply, SumCase, World,
 };
+use plotters::prelude::SeriesLabelPosition;
 
 /// A learner's program of one rank: `logits` are `[t, n]` of its own ids, which begin with `first`.
 pub type RankProgram = fn(
@@ -17,6 +20,38 @@ pub type RankProgram = fn(
 /// Runs it on ranks that are threads, and grades it by the invariants of the task `collectives/entropy`.
 pub fn check_entropy(program: RankProgram) -> Verdict {
     check::<dyn Collectives>("collectives/entropy", &Lines(program))
+}
+
+/// How far the sum of the same numbers is from the truth on 1, 2, 4 and more ranks: that of `all_reduce_sum`, and that of
+/// a tree.
+///
+/// # Errors
+/// What plotters reports.
+pub fn orders(of_call: &[f32], of_tree: &[f32], truth: f64) -> crate::Result<Figure> {
+    let off = |sums: &[f32]| -> Vec<(f64, f64)> {
+        let off = |sum: &f32| (f64::from(*sum) - truth) * 1e6;
+        sums.iter().enumerate().map(|(doubled, sum)| (doubled as f64, off(sum))).collect()
+    };
+    let (call, tree) = (off(of_call), off(of_tree));
+    let least = call.iter().chain(&tree).fold(0.0, |least: f64, (_, y)| least.min(*y));
+    let most = call.iter().chain(&tree).fold(0.0, |most: f64, (_, y)| most.max(*y));
+    let end = of_call.len().max(of_tree.len()) as f64 - 0.5;
+    let series = [
+        Series::new("the truth", INK, Mark::Dotted, [(-0.5, 0.0), (end, 0.0)]),
+        Series::new("", VERMILLION, Mark::Dashed, call.clone()),
+        Series::new("all_reduce_sum", VERMILLION, Mark::Triangles, call),
+        Series::new("", BLUE, Mark::Line, tree.clone()),
+        Series::new("a tree", BLUE, Mark::Circles, tree),
+    ];
+    let x = Axis { name: "ranks", range: -0.5..end, labels: 8, label: power_of_two };
+    let y = Axis {
+        name: "sum minus truth, in millionths",
+        range: least.floor() - 1.0..most.ceil() + 1.0,
+        labels: 8,
+        label: tenths,
+    };
+    let question = "Do the bits of a sum depend on the number of ranks?";
+    chart(question, (x, y), &series, SeriesLabelPosition::LowerRight)
 }
 
 struct Lines(RankProgram);
@@ -89,5 +124,14 @@ mod tests {
         let verdict = check_entropy(|comm, l, t, first| program(comm, l, t, first, false));
         assert!(!verdict.passed);
         assert!(verdict.to_string().contains("forgets to share the sums"), "{verdict}");
+    }
+
+    #[test]
+    fn both_orders_are_drawn() {
+        let figure = orders(&[1.0, 1.5, 1.0], &[1.25; 3], 1.2).unwrap();
+        for word in ["all_reduce_sum", "a tree", "the truth"] {
+            assert!(figure.svg().lines().any(|line| line == word), "{word}: {}", figure.svg());
+        }
+        assert!(orders(&[1.0], &[1.0], 1.0).is_ok());
     }
 }

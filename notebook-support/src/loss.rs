@@ -1,7 +1,11 @@
 //! The loss in a notebook.
 
+use crate::chart::{Axis, Mark, Series, chart};
 use crate::check::{Verdict, check, not_asked};
+use crate::error::Result;
+use crate::plot::{BLUE, Figure, VERMILLION};
 use contract::interface::{CrossEntropy, LossCase, Manner, Pairs, Part, Reply, TextCase};
+use plotters::prelude::SeriesLabelPosition;
 
 /// A learner's gradient by hand: `logits` are `[places, v]` in one row, `targets` one for each place or none, and the
 /// result is the gradient of the mean loss, in the shape of the logits.
@@ -10,6 +14,34 @@ pub type Gradient = fn(logits: &[f32], targets: &[Option<usize>], v: usize) -> V
 /// Grades it by the invariants of the task `loss/backward`. What arrives at the loss is multiplied in.
 pub fn check_gradient(gradient: Gradient) -> Verdict {
     check::<dyn CrossEntropy>("loss/backward", &Lines(gradient))
+}
+
+/// A learner's loss of one place: its logits, and the id of its target.
+pub type Loss = fn(logits: &[f32], target: usize) -> f32;
+
+/// Two ways to compute the loss of four logits, with one number, the level, added to all of them. Where a way gives no
+/// finite number, it has no mark.
+///
+/// # Errors
+/// What plotters reports.
+pub fn levels(naive: Loss, shifted: Loss) -> Result<Figure> {
+    let curve = |loss: Loss| -> Vec<(f64, f64)> {
+        let steps = (-60i16..=60).map(|half| 2.0 * f32::from(half));
+        let losses = steps.map(|level| {
+            let logits = [2.0, 1.0, 0.0, -1.0f32].map(|logit| logit + level); // exactly
+            (f64::from(level), f64::from(loss(&logits, 1)))
+        });
+        losses.filter(|(_, loss)| loss.is_finite()).collect()
+    };
+    let series = [
+        Series::new("largest logit subtracted", BLUE, Mark::Line, curve(shifted)),
+        Series::new("as it is written down", VERMILLION, Mark::Triangles, curve(naive)),
+    ];
+    let name = "what is added to all logits";
+    let x = Axis { name, range: -120.0..120.0, labels: 13, label: |x| format!("{x:.0}") };
+    let y = Axis { name: "loss", range: 0.0..3.0, labels: 7, label: |y| format!("{y:.1}") };
+    let question = "How large may logits be?";
+    chart(question, (x, y), &series, SeriesLabelPosition::UpperLeft)
 }
 
 struct Lines(Gradient);

@@ -60,7 +60,7 @@ pub fn by_position(model: &[f64], trigram: &[f64]) -> Result<Figure> {
     let points = |losses: &[f64]| -> Vec<(f64, f64)> {
         losses.iter().enumerate().map(|(t, loss)| (t as f64 + 1.0, *loss)).collect()
     };
-    let question = "Does the model use what stands further back?";
+    let question = "Does the model use what lies further back?";
     paint(
         question,
         "tokens that the model sees",

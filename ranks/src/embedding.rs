@@ -1,4 +1,4 @@
-//! The lookup in a table that is cut over the ranks, forward and backward side by side.
+//! The lookup in a table that is split across the ranks, forward and backward side by side.
 
 use crate::communicator::{Call, Communicator, Order, accept, digest, sum};
 use crate::error::{Refusal, Result};

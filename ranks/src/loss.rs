@@ -1,4 +1,4 @@
-//! Output projection and cross-entropy with the vocabulary cut over the ranks, forward and backward side by side.
+//! Output projection and cross-entropy with the vocabulary split across the ranks, forward and backward side by side.
 //!
 //! No rank ever has the logits of the whole vocabulary: it has those of its own rows, and three numbers for each token
 //! go around. Source: Shoeybi et al. 2019, "Megatron-LM", section 3.
@@ -73,7 +73,7 @@ pub(crate) fn projected_loss(
 // ANCHOR_END: projected_loss
 
 // ANCHOR: parallel_cross_entropy
-/// Mean cross-entropy of logits whose columns are cut over the ranks. In their place it leaves their gradient.
+/// Mean cross-entropy of logits whose columns are split across the ranks. In their place it leaves their gradient.
 ///
 /// `logits` `[t, n]` are those of ids `r n` to `(r + 1) n`; `targets` `[t]` are the same on every rank. Sums are in `f64`.
 ///

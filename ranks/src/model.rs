@@ -1,4 +1,4 @@
-//! A Llama with both ends cut over the ranks, and its blocks on every rank.
+//! A Llama with both ends split across the ranks, and its blocks on every rank.
 
 use crate::communicator::{Communicator, Order};
 use crate::embedding::parallel_embedding;
@@ -125,7 +125,7 @@ impl<
 }
 
 /// What projects the last tokens to logits: [`Tied`], the embedding's table once more, or a [`Shard`] of a separate
-/// matrix, `[v, h]`, cut over the ranks as the table is.
+/// matrix, `[v, h]`, split across the ranks as the table is.
 pub trait Output<const N: usize, const H: usize>: TensorCollection<f32, Cpu> + Sized {
     /// This rank's part of the output that one process draws from the same settings, for a model of `layers` blocks.
     ///
@@ -170,7 +170,7 @@ impl<const N: usize, const H: usize> Output<N, H> for Shard<N, H> {
     }
 }
 
-/// A decoder with both ends cut over the ranks: the embedding's table, and the output. By default the output is the table
+/// A decoder with both ends split across the ranks: the embedding's table, and the output. By default the output is the table
 /// once more, as in the course's own model, and each rank uses its rows at both ends; with a [`Shard`] it has its own
 /// rows.
 ///

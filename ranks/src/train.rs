@@ -103,7 +103,7 @@ pub struct Seen {
     pub norm: f64,
 }
 
-/// A tensor of a model: its name, its shape, its values, and whether it is cut over the ranks.
+/// A tensor of a model: its name, its shape, its values, and whether it is split across the ranks.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Named {
     /// Its name in a checkpoint.
@@ -498,7 +498,7 @@ impl TensorVisitor<f32, Cpu> for List<'_> {
     }
 }
 
-/// The table and, if it is not tied, the output: what is cut over the ranks.
+/// The table and, if it is not tied, the output: what is split across the ranks.
 const CUT: [&str; 2] = ["model.embed_tokens.weight", "lm_head.weight"];
 
 /// Whether the tensor of this name is cut, or what the optimizer remembers of it.

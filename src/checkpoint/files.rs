@@ -123,7 +123,7 @@ fn expected(file: &Path) -> String {
         return format!("a checkpoint has its settings there; name the folder that has {CONFIG}");
     }
     if is(WHOLE) && PICKLES.iter().any(|name| file.with_file_name(name).exists()) {
-        return "the weights are in a pickle, which runs the code of whoever wrote it, so none is read here; open it with \
+        return "the weights are in a pickle, which runs the code of its author, so none is read here; open it with \
                 transformers where you trust it, and save it by save_pretrained"
             .into();
     }

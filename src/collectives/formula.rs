@@ -15,7 +15,7 @@ pub struct ShardEntropy {
 }
 
 // ANCHOR: vocab_parallel_cross_entropy
-/// Mean cross-entropy of logits whose columns are cut over the ranks, and its gradient.
+/// Mean cross-entropy of logits whose columns are split across the ranks, and its gradient.
 ///
 /// Shapes: `logits` `[t, n]`, this rank's, of the ids `r n` to `(r + 1) n`; `targets` `[t]`, ids of the whole vocabulary,
 /// the same on every rank, or [`IGNORE`] where nothing is asked. Three numbers a token go around:

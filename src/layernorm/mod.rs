@@ -44,7 +44,7 @@ impl Default for LayerNormConfig {
 /// let dev = Cpu::default();
 /// let norm = LayerNorm::<4, f32, _>::new(&dev, LayerNormConfig::default())?;
 /// let y = norm.try_forward(dev.tensor([[[101.0, 99.0, 101.0, 99.0]]]))?;
-/// // The mean is gone, and the standard deviation is 1 now, but for eps.
+/// // The mean is gone, and the standard deviation is 1 now, up to eps.
 /// for (got, want) in y.as_vec().iter().zip([1.0, -1.0, 1.0, -1.0]) {
 ///     assert!((got - want).abs() < 1e-4);
 /// }

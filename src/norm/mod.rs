@@ -76,7 +76,7 @@ impl GroupRmsNormConfig {
 /// norm.weight = dev.ones();
 /// let x = dev.tensor([[[3.0, -3.0, 0.5, 0.5]]]);
 /// let y = norm.try_forward(x)?;
-/// // Each group has root mean square 1 now, but for eps.
+/// // Each group has root mean square 1 now, up to eps.
 /// for (got, want) in y.as_vec().iter().zip([1.0, -1.0, 1.0, 1.0]) {
 ///     assert!((got - want).abs() < 1e-4);
 /// }

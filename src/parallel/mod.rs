@@ -1,4 +1,4 @@
-//! The vocabulary embedding with its table cut over ranks.
+//! The vocabulary embedding with its table split across ranks.
 //!
 //! This file holds one rank's rows and their settings. The computation is
 //! [`vocab_shard_embedding`]. Ranks do not talk to each other here: the sum over them is the
@@ -61,7 +61,7 @@ impl ParallelVocabEmbeddingConfig {
 }
 // ANCHOR_END: shard_seed
 
-/// One rank's shard of an embedding table that is cut over `W` ranks.
+/// One rank's shard of an embedding table that is split across `W` ranks.
 ///
 /// - `V`: vocabulary size of the whole table. `W` must divide it; if not, it does not compile.
 /// - `M`: embedding dimension.

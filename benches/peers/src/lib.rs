@@ -107,7 +107,7 @@ pub fn serve(make: impl Fn(&str) -> Option<Call>) {
             }
             Some((_, call)) => println!("{}", seconds(call)),
         }
-        std::io::stdout().flush().expect("somebody who listens");
+        std::io::stdout().flush().expect("a listener");
     }
 }
 

@@ -675,7 +675,7 @@ impl AttentionLoops for CopiesOffTheTape {
 
 /// averages a key head's gradient over its group instead of summing it
 ///
-/// The copies of a head were merged back into one, as one merges weights.
+/// The copies of a head were merged back into one, the way weights are merged.
 #[bug("attention/group-averaged", named_by = "attention/gradient-of-values-adds-up")]
 impl AttentionLoops for GroupAveraged {
     fn share_back(&self, _: usize, sizes: &AttendSizes) -> f64 {

@@ -627,7 +627,7 @@ impl CollectiveLoops for SignOfZeroLost {
 
 /// adds block i and block i + m/2 first, then continues with half as many
 ///
-/// Folding the upper half onto the lower is a tree too, but of other pairs, and a rank's blocks are no part of it.
+/// Folding the upper half onto the lower is a tree too, but with other pairs, and a rank's blocks are no branch of it.
 #[bug("collectives/halves-are-interleaved", named_by = "collectives/order-of-the-tree")]
 impl CollectiveLoops for HalvesAreInterleaved {
     fn own_sum(&self, blocks: &[f32], len: usize) -> Vec<f32> {

@@ -262,7 +262,7 @@ fn gate_and_its_negative(swiglu: &Network, run: &Run) -> Verdict {
     Ok(None)
 }
 
-/// Only the gate is nonlinear: W₃ or W₂ times a power of 2 gives y times it, bit for bit.
+/// Only the gate is nonlinear: W₃ or W₂ times a power of 2 gives y times that power, bit for bit.
 #[law("feedforward/linear-in-up-and-down", see = "feedforward#gate", about = Gate, points = 2,
     formula = "y(2ʲ·W₃) = y(2ʲ·W₂) = 2ʲ·y, bit for bit",
     stays = "A law without an oracle and without a tolerance.")]

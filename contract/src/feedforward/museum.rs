@@ -115,7 +115,7 @@ impl SwiGluLoops for SizeNotRounded {
 
 /// rounds two thirds to the nearest whole number instead of down
 ///
-/// int() truncates and round() does not, but the multiple nearly always hides it.
+/// int() truncates and round() does not, but the multiple nearly always hides the difference.
 #[bug("feedforward/size-two-thirds-rounded", named_by = "feedforward/size-any")]
 impl SwiGluLoops for SizeTwoThirdsRounded {
     fn two_thirds(&self, hidden_size: usize) -> usize {
@@ -471,7 +471,7 @@ impl SwiGluLoops for NanSwallowed {
 
 /// uses the sigmoid's derivative for silu
 ///
-/// σ(1 − σ) is what one knows by heart, so the backward pass forgets the factor a.
+/// σ(1 − σ) is what you know by heart, but silu is a product, whose slope is σ + aσ(1 − σ).
 #[bug("feedforward/slope-of-the-sigmoid", named_by = "feedforward/gradient-at-a-closed-gate")]
 impl SwiGluLoops for SlopeOfTheSigmoid {
     fn slope(&self, a: f64) -> f64 {

@@ -178,7 +178,7 @@ impl NormLoops for Unbiased {
 #[bug(
     "norm/multiply-by-root",
     named_by = "norm/mean-square-is-one",
-    source = "llm-foundry issue 371, mended by pull request 372"
+    source = "llm-foundry issue 371, fixed by pull request 372"
 )]
 impl NormLoops for MultiplyByRoot {
     fn xhat(&self, x: f64, rms: f64) -> f64 {

@@ -284,7 +284,7 @@ pub fn check(cage: &Cage, mut probe: Command) -> Result<()> {
                 "install bubblewrap (Debian and Ubuntu: apt install bubblewrap); or, for your own code only, --sandbox none",
             )
         }
-        Err(error) => failed("submissions run in a sandbox", error.to_string(), "mend this first"),
+        Err(error) => failed("submissions run in a sandbox", error.to_string(), "fix this first"),
         Ok(output) => {
             let said = String::from_utf8_lossy(&output.stderr).trim().to_string();
             if said.starts_with("bwrap: Can't find source path") {

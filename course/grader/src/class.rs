@@ -143,7 +143,7 @@ fn read<T: Default>(
         what: format!("{} says what is to be done", path.display()),
         expected: "TOML as the book's chapter on grading has it".to_string(),
         got,
-        to_do: "mend it".to_string(),
+        to_do: "fix it".to_string(),
     })
 }
 

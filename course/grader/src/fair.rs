@@ -42,7 +42,7 @@ pub fn blame(tasks: &mut [TaskRecord], taken: &Taken, starter: impl Fn(&str) -> 
             not_begun(task, &[("to do", to_do), ("but", not.unwrap_or_default())]);
         } else if let Some(other) = other {
             let words = format!(
-                "{other} gives no answer either. If this one calls it, mend that one first."
+                "{other} gives no answer either. If this one calls it, fix that one first."
             );
             task.report.push_str(&row("perhaps", &words));
         }
@@ -81,7 +81,7 @@ fn called_and_wrong(tasks: &mut [TaskRecord], taken: &Taken) {
         };
         if let Some((slug, number, name)) = wrong.iter().find(|(slug, ..)| calls(slug)) {
             let words = format!(
-                "{own}.rs calls {slug}.rs, where task {number} ({name}) is wrong. Mend that one first."
+                "{own}.rs calls {slug}.rs, where task {number} ({name}) is wrong. Fix that one first."
             );
             task.report.push_str(&row("perhaps", &words));
         }
@@ -225,7 +225,7 @@ mod tests {
             format!("calls embedding.rs, where task {number} (embedding/backward) is wrong");
         let told = |at: usize| tasks[at].report.contains(&words);
         assert_eq!([0, 1, 2, 3].map(told), [false, true, true, false]);
-        assert!([0, 3].iter().all(|at| !tasks[*at].report.contains("Mend that one first")));
+        assert!([0, 3].iter().all(|at| !tasks[*at].report.contains("Fix that one first")));
     }
 
     #[test]

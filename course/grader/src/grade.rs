@@ -69,7 +69,7 @@ impl Judge {
             what: "settings".to_string(),
             expected: "tasks of the course".to_string(),
             got,
-            to_do: "mend the file of settings".to_string(),
+            to_do: "fix the file of settings".to_string(),
         })?;
         let digest = digest(&parts, &settings, &tasks)?;
         temporary::tidy();

@@ -324,7 +324,7 @@ fn is_hidden_submission(path: &Path) -> bool {
 fn no_submission(is_link: bool) -> String {
     let kind = if is_link { "a link, which is not followed" } else { "a single file" };
     format!(
-        "it is {kind}. A submission is a folder, a .zip or a .tar.gz. If Canvas has named this file, add --format canvas. If somebody \
+        "it is {kind}. A submission is a folder, a .zip or a .tar.gz. If Canvas has named this file, add --format canvas. If someone \
          else handed it in, put it into a folder of its own; if nobody did, take it out of the folder of submissions"
     )
 }

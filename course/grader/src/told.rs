@@ -62,7 +62,7 @@ pub struct Told<'a> {
     /// The class.
     pub class: Class<'a>,
     /// Those that were graded in this call.
-    pub anew: Vec<Anew>,
+    pub now_graded: Vec<Anew>,
     /// Those whose results are of earlier calls.
     pub others: Vec<String>,
     /// Files of formats that were not asked for, and were written again.
@@ -76,12 +76,12 @@ pub struct Told<'a> {
 }
 
 /// What is reported of a part of the class, the `nth` of `of`.
-pub fn part((nth, of): (usize, usize), records: &[Record], anew: usize) -> String {
+pub fn part((nth, of): (usize, usize), records: &[Record], now_graded: usize) -> String {
     let graded = records.iter().filter(|record| record.has_points()).count();
     let mut text = format!(
-        "part {nth} of {of}: {graded} of {} submissions have a grade\ngraded in this call: {anew}; as before: {}\n",
+        "part {nth} of {of}: {graded} of {} submissions have a grade\ngraded in this call: {now_graded}; as before: {}\n",
         records.len(),
-        records.len().saturating_sub(anew)
+        records.len().saturating_sub(now_graded)
     );
     for record in records {
         if let Outcome::NotGraded { why } = &record.outcome {
@@ -111,9 +111,9 @@ impl Told<'_> {
         let Class { records, comparison, passed_over } = self.class;
         let graded = records.iter().filter(|record| record.has_points()).count();
         let _ = writeln!(text, "{graded} of {} submissions have a grade", records.len());
-        let kept = records.len().saturating_sub(self.anew.len() + self.others.len());
-        let _ = writeln!(text, "graded in this call: {}; as before: {kept}", self.anew.len());
-        for Anew { name, before } in &self.anew {
+        let kept = records.len().saturating_sub(self.now_graded.len() + self.others.len());
+        let _ = writeln!(text, "graded in this call: {}; as before: {kept}", self.now_graded.len());
+        for Anew { name, before } in &self.now_graded {
             let now = records.iter().find(|record| record.submission == *name);
             if let (Some(before), Some(now)) = (before, now) {
                 let points =

@@ -81,7 +81,7 @@ fn moodle() -> Vec<(String, Vec<u8>)> {
 
 fn is_moodles(all: &Submissions) {
     let names: Vec<String> = (1..=7).map(folder).collect();
-    assert_eq!(all.keys().cloned().collect::<Vec<_>>(), names, "somebody is not there");
+    assert_eq!(all.keys().cloned().collect::<Vec<_>>(), names, "someone is not there");
     let of = |nth: usize| all[&folder(nth)].take();
     assert_eq!([1, 2, 3, 4].map(|nth| files(&of(nth)).len()), [1, 2, 1, 1]);
     assert_eq!(of(2).unwrap().files["rope"], ROPE);

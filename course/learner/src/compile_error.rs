@@ -41,7 +41,7 @@ impl fmt::Display for CompileError {
                  the autograder calls them (`cargo course reset`, with the name of a file, brings its \
                  starter back and keeps yours)"
                 .to_string(),
-            (false, _) => "mend the first error, then try again".to_string(),
+            (false, _) => "fix the first error, then try again".to_string(),
         };
         writeln!(f, "to do     {to_do}\n")?;
         write!(f, "{}", self.first.trim_end())?;

@@ -102,7 +102,7 @@ pub enum Error {
 
     /// A folder for a run, with a model in it that is no run's.
     #[error(
-        "{path} holds a model itself, and whoever reads {path} gets that one and not the run's; choose another folder with --out"
+        "{path} holds a model itself, and anyone who reads {path} gets that one and not the run's; choose another folder with --out"
     )]
     HoldsModel {
         /// The folder.

@@ -1,5 +1,6 @@
 //! The command `cargo course model long`, as a user runs it.
 
+use course::arguments::SWEEPS;
 use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -108,17 +109,26 @@ fn every_encoding_has_a_finite_curve_and_two_runs_the_same_bits() {
 #[test]
 fn a_sweep_trains_each_value_of_a_setting() {
     let folder = folder("long-sweep");
-    let more =
-        ["--steps", "3", "--out", "one", "--sweep", "base", "length", "theta", "norm", "bias"];
+    let all = SWEEPS.map(|(name, _)| name);
+    let more = [&["--steps", "3", "--out", "one", "--sweep"][..], &all].concat();
     done(&long(&folder, &more).output().unwrap());
     assert!(!folder.join("one/long.json").exists());
     let json = fs::read(folder.join("one/sweeps.json")).unwrap();
     let json: Value = serde_json::from_slice(&json).unwrap();
     let models = json["seeds"][0]["encodings"].as_array().unwrap();
     let of = |name: &str| models.iter().find(|model| model["name"] == name).unwrap();
-    assert_eq!(models.len(), 12);
+    assert_eq!(models.len(), 16);
     // Texts of 4, 8 and 32 positions, an eighth of what the names say: other losses than on those of 16.
-    for name in ["length-32", "length-64", "length-256", "base-100", "qk-norm", "rope+t5"] {
+    for name in [
+        "length-32",
+        "length-64",
+        "length-256",
+        "base-100",
+        "qk-norm",
+        "rope+t5",
+        "qk-bias",
+        "rope-dropout",
+    ] {
         assert_ne!(of(name)["began"], of("rope")["began"], "{name}");
     }
     // Trained frequencies: two blocks, four planes, and each has moved. Those of other models are not there.

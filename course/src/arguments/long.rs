@@ -37,12 +37,14 @@ pub const MOVED: [&str; 2] = ["sinusoidal-on", "sinusoidal-to-rope"];
 
 /// What one setting of RoPE does, each with models of their own: the values of the setting in their order. `rope` is the model
 /// that all sweeps share: base 10,000, trained at 128 positions, with nothing else.
-pub const SWEEPS: [(&str, &[&str]); 5] = [
+pub const SWEEPS: [(&str, &[&str]); 7] = [
     ("base", &["base-100", "base-1000", "rope", "base-100000", "base-1000000"]),
     ("length", &["length-32", "length-64", "rope", "length-256"]),
     ("theta", &["rope", "theta", "exp-alpha"]),
     ("norm", &["rope", "qk-norm"]),
     ("bias", &["rope", "rope+t5"]),
+    ("projections", &["rope", "qk-bias"]),
+    ("dropout", &["rope", "rope-dropout", "sinusoidal", "sinusoidal-dropout"]),
 ];
 
 /// The models of these sweeps, each once, in their order.
@@ -116,7 +118,8 @@ pub struct LongArguments {
     pub only: Vec<String>,
 
     /// Train RoPE with several values of a setting instead: of its base, of the trained length, with trained frequencies, with
-    /// normalized queries and keys, with a learned bias beside it. The numbers go to sweeps.json in the folder.
+    /// normalized queries and keys, with a learned bias beside it, with biased queries and keys, with dropout. The numbers go
+    /// to sweeps.json in the folder.
     #[arg(
         long,
         value_name = "NAME",

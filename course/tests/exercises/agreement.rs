@@ -36,7 +36,7 @@ fn the_grade_that_counts_and_the_local_one_agree() {
         let cases = if right { &variants } else { &bugs };
         let mut strange = Vec::new();
         let class = tempfile::tempdir().unwrap();
-        let files = class.path().join("somebody");
+        let files = class.path().join("someone");
         std::fs::create_dir(&files).unwrap();
         for entry in COMPONENTS {
             let of_entry: Vec<&Case> =
@@ -62,7 +62,7 @@ fn the_grade_that_counts_and_the_local_one_agree() {
         let seed_text = seed.to_string();
         let more = [out.to_str().unwrap(), "--seed", &seed_text];
         let said = scratch.in_course(&[&grade[..], &more].concat());
-        let record = std::fs::read_to_string(out.join("somebody/result.json"))
+        let record = std::fs::read_to_string(out.join("someone/result.json"))
             .unwrap_or_else(|error| panic!("{error}: {said:#?}"));
         let record: Value = serde_json::from_str(&record).unwrap();
         let official = found(record["tasks"].as_array().unwrap().iter().map(|task| &task["grade"]));

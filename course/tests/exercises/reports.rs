@@ -33,7 +33,7 @@ fn a_compile_error_is_about_the_file_in_which_it_stands() {
     let row = scratch.read(NORM).lines().position(|line| line.contains("GZ > 7")).unwrap() + 1;
     let said = scratch.run(&["check", "2.1"]).ends_with(2);
     assert!(said.err.contains(&format!(" at {NORM}:{row}:")), "{said:#?}");
-    assert!(said.err.contains("to do     mend the first error"), "{said:#?}");
+    assert!(said.err.contains("to do     fix the first error"), "{said:#?}");
 }
 
 #[test]

@@ -64,7 +64,7 @@ pub fn ask<T: DeserializeOwned>(
         Ok(answer) => return Ok((answer, printed)),
         Err(Lost::NotStarted(why)) => Grade::not_started(
             task,
-            format!("it can't be judged here: {why}. Grade again once that is mended"),
+            format!("it can't be judged here: {why}. Grade again once that is fixed"),
         ),
         Err(Lost::Stopped(Stop::Memory)) => Grade::failed(
             task,
@@ -138,7 +138,7 @@ fn why_ended(status: ExitStatus, printed: &Printed) -> String {
             return "your code ended it. Look for `abort`, or for a panic in a `drop`.".to_string();
         }
         Some(9) => {
-            return "the system or somebody else ended it. Does the code ask for more memory than there is?".to_string();
+            return "the system or someone else ended it. Does the code ask for more memory than there is?".to_string();
         }
         _ => {}
     }

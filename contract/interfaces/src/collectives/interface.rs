@@ -141,7 +141,7 @@ pub struct World<T> {
     pub handed: Vec<usize>,
 }
 
-/// One loss, with the vocabulary cut over ranks.
+/// One loss, with the vocabulary split across ranks.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct EntropyCase {
     /// `w`; it divides `v`.

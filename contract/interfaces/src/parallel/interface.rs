@@ -26,7 +26,7 @@ pub struct ShardCase {
     pub ids: Vec<usize>,
 }
 
-/// A table whose rows are cut over `world_size` ranks.
+/// A table whose rows are split across `world_size` ranks.
 pub trait ParallelVocabEmbedding {
     /// The ids that a rank owns. Refuses `v % w != 0` and `r >= w`.
     fn shard_range(&self, vocab_size: usize, world_size: usize, rank: usize)

@@ -61,7 +61,7 @@ pub(super) fn gradient_differences(attention: &Attention, _: &Run) -> Verdict {
 
 /// What a token does not see gets no gradient from it: exactly 0.
 #[law("attention/gradient-of-the-future", see = "attention#gradient", about = Mask, points = 2,
-    formula = "dy is 0 but for the first new token  ⇒  dk, dv are 0 behind p",
+    formula = "dy is 0 except for the first new token  ⇒  dk, dv are 0 behind p",
     stays = "Exactly 0, without a tolerance: it says what a mask means for a gradient.")]
 pub(super) fn gradient_of_the_future(attention: &Attention, _: &Run) -> Verdict {
     // Only the first of three new tokens is asked about. It is at position p.

@@ -118,7 +118,7 @@ impl RopeLoops for OnePartTwice {
 
 /// multiplies by the cosine and forgets the sine
 ///
-/// The second term was lost, but at position 0 it is right.
+/// The second term was lost, but at position 0 the result is right.
 #[bug("rope/cosine-only", named_by = "rope/rotate-keeps-lengths")]
 impl RopeLoops for CosineOnly {
     fn turn(&self, x: [f64; 2], cos: [f64; 2], _: [f64; 2]) -> [f64; 2] {

@@ -1,6 +1,7 @@
 //! From the sources in `book` to a site.
 
 use super::complaint::Complaints;
+use super::deck;
 use super::generated::Generated;
 use super::made;
 use super::markup::Markup;
@@ -10,7 +11,7 @@ use crate::error::{Error, Result};
 use mdbook_driver::MDBook;
 use mdbook_preprocessor::book::{Book, BookItem, Chapter};
 use mdbook_preprocessor::{Preprocessor, PreprocessorContext};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
@@ -30,6 +31,12 @@ pub fn build(root: &Path, site: &Path) -> Result<Built> {
     let mut book = MDBook::load(root.join("book")).map_err(|e| wrong(&e))?;
     pages::add(&mut book.book);
     book.config.build.build_dir = site.to_path_buf();
+    // A search finds the chapters, whose words the slides repeat.
+    let decks = book.book.chapters().filter(|page| page.content.contains(deck::MARK));
+    let unsearched: BTreeMap<_, _> = decks
+        .filter_map(|page| Some((page.path.clone()?, BTreeMap::from([("enable", false)]))))
+        .collect();
+    book.config.set("output.html.search.chapter", unsearched).map_err(|e| wrong(&e))?;
     let complaints = Arc::new(Mutex::new(Complaints::default()));
     let ours = Pages { root: root.to_path_buf(), complaints: complaints.clone() };
     book.with_preprocessor(ours);
@@ -79,7 +86,7 @@ impl Preprocessor for Pages {
         book.for_each_chapter_mut(|chapter| {
             complaints.turn_to(name(chapter));
             included(&chapter.content, &mut complaints);
-            let page = generated.replace(&chapter.content, &mut complaints);
+            let page = generated.replace(&deck::slides(&chapter.content), &mut complaints);
             let page = numbers::compare(&page, &numbers, &mut used, &mut complaints);
             chapter.content = markup.replace(&page, &mut complaints);
         });

@@ -6,6 +6,7 @@
 mod attacks;
 pub mod build;
 pub mod complaint;
+mod deck;
 pub mod generated;
 pub mod law;
 pub mod made;

@@ -225,7 +225,7 @@ fn collect(file: &str, text: &str, names: &mut BTreeMap<String, String>) -> Resu
         rule: "the files that list components can be read".to_string(),
         expected: "Rust".to_string(),
         got: format!("{file}: {error}"),
-        to_do: "mend it first".to_string(),
+        to_do: "fix it first".to_string(),
     })?;
     let mut add = |name: &Ident| {
         names.entry(name.to_string()).or_insert_with(|| file.to_string());

@@ -14,7 +14,7 @@ pub fn format(root: &Path, text: &str) -> Result<String> {
         rule: "a new component is formatted as all code is".to_string(),
         expected: "rustfmt, and templates that it can read".to_string(),
         got: reason,
-        to_do: "`rustup component add rustfmt`, or mend the template in course/author/component"
+        to_do: "`rustup component add rustfmt`, or fix the template in course/author/component"
             .to_string(),
     };
     let run = || -> std::io::Result<(bool, String, String)> {

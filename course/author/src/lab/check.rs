@@ -84,7 +84,7 @@ fn summary(all: usize, wrong: usize, update: bool, whole: Duration) -> String {
             "{all}, and {n} not as it was. That is right where you have changed cells. For authors: \
              `cargo course lab --update` keeps the new outputs."
         ),
-        (n, true) => format!("{all}, and {n} left as it was: mend it first."),
+        (n, true) => format!("{all}, and {n} left as it was: fix it first."),
     }
 }
 

@@ -84,7 +84,7 @@ fn install(home: &Home, progress: Progress<'_>) -> Result<(), String> {
         }
     })
     .map_err(|said| {
-        format!("`cargo install {PACKAGE}` failed: mend what it says, then run this again\n{said}")
+        format!("`cargo install {PACKAGE}` failed: fix what it says, then run this again\n{said}")
     })?;
     let _ = std::fs::remove_dir_all(build); // a gigabyte that is of no more use
     drop(lock);

@@ -6,6 +6,7 @@ use crate::pages::site;
 use author::book::serve::Server;
 use headless_chrome::protocol::cdp::types::Event;
 use headless_chrome::protocol::cdp::{self, Emulation, Log, Network, Runtime};
+use headless_chrome::types::PrintToPdfOptions;
 use headless_chrome::{Browser, LaunchOptions, Tab};
 use quadrivium::functional::{Layout, alibi_slopes, kerple_bias};
 use quadrivium::pos_emb::{
@@ -28,7 +29,7 @@ pub struct Reader {
 }
 
 impl Reader {
-    fn open() -> Self {
+    pub fn open() -> Self {
         Self::of(site().folder().to_path_buf())
     }
 
@@ -139,6 +140,11 @@ impl Reader {
         let format = cdp::Page::CaptureScreenshotFormatOption::Png;
         std::fs::write(file, self.tab.capture_screenshot(format, None, None, true).unwrap())
             .unwrap();
+    }
+
+    /// The page on paper, as a PDF.
+    pub fn print(&self, options: PrintToPdfOptions) -> Vec<u8> {
+        self.tab.print_to_pdf(Some(options)).unwrap()
     }
 
     /// Pictures of the whole page in both themes, in pieces.

@@ -4,6 +4,7 @@
 //! page into DIR: light and dark, wide and narrow.
 
 mod browser;
+mod decks;
 mod grades;
 mod names;
 mod orders;

@@ -74,7 +74,9 @@ fn in_words(files: &[&Alike]) -> String {
     let of = |how: How| files.iter().filter(move |one| one.how == how);
     let names = |how: How| of(how).map(|one| one.file.as_str()).collect::<Vec<_>>().join(", ");
     let mut words = Vec::new();
-    for (how, said) in [(How::Equal, "equal"), (How::Renamed, "equal but for names and comments")] {
+    for (how, said) in
+        [(How::Equal, "equal"), (How::Renamed, "equal except for names and comments")]
+    {
         if of(how).next().is_some() {
             words.push(format!("{said}: {}", names(how)));
         }
@@ -96,7 +98,7 @@ pub fn table(comparison: &Comparison) -> String {
         for one in files {
             let how = match one.how {
                 How::Equal => "equal",
-                How::Renamed => "equal but for names and comments",
+                How::Renamed => "equal except for names and comments",
                 How::Near => "near",
             };
             let [a, b] = &one.submissions;
@@ -135,14 +137,14 @@ mod tests {
         for words in [
             "no verdict",
             "equal: norm.rs, rope.rs; loss.rs 79 %",
-            "equal but for names and comments: norm.rs",
+            "equal except for names and comments: norm.rs",
             "the course&#39;s own solution",
             "cleo",
         ] {
             assert!(page.replace('\'', "&#39;").contains(words), "{words}: {page}");
         }
         // The pair with most in common comes first.
-        assert!(page.find("79 %") < page.find("but for names"), "{page}");
+        assert!(page.find("79 %") < page.find("except for names"), "{page}");
         let none = Comparison { compared: 3, ..Comparison::default() };
         assert!(section(&none).into_string().contains("None, among 3 submissions."));
         assert_eq!(section(&Comparison::default()).into_string(), "");

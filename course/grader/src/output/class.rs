@@ -340,7 +340,7 @@ fn passed_over(all: &[LeftOut]) -> Markup {
     html! {
         @if !all.is_empty() {
             h2 { "Taken for nobody's submission" }
-            p { "This lies in the folder of submissions too. If somebody handed it in, call it by another name and grade again." }
+            p { "This lies in the folder of submissions too. If someone handed it in, call it by another name and grade again." }
             dl { @for one in all { dt { (name(&one.name)) } dd { (line(&one.why, SENTENCE)) } } }
         }
     }

@@ -35,7 +35,7 @@ mod tests {
             let listed = format!("contract/src/{}/tasks.rs", task.component);
             assert!(
                 found,
-                "{}: {file} has no line that begins with `{mark}`: mend `library` in {listed}",
+                "{}: {file} has no line that begins with `{mark}`: fix `library` in {listed}",
                 task.name
             );
         }

@@ -298,9 +298,9 @@ fn a() {
     fn a_place_is_found_and_filled() {
         let found = region(STARTER, "a/ten").unwrap();
         assert_eq!(found.line, 3);
-        let mended = replaced(STARTER, &found, "    1\n");
-        assert_eq!(mended, STARTER.replace("todo!(\"task a/ten\")", "1"));
-        let back = replaced(&mended, &region(&mended, "a/ten").unwrap(), &STARTER[found.inner]);
+        let fixed = replaced(STARTER, &found, "    1\n");
+        assert_eq!(fixed, STARTER.replace("todo!(\"task a/ten\")", "1"));
+        let back = replaced(&fixed, &region(&fixed, "a/ten").unwrap(), &STARTER[found.inner]);
         assert_eq!(back, STARTER);
     }
 

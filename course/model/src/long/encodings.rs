@@ -4,6 +4,8 @@
 //! after those. The optimizer is the same too. It decides by shape what decays, so T5's table of buckets, learned
 //! positions, and Transformer-XL's `u`, `v` and `W_r` decay as all matrices do, and KERPLE's two lists do not.
 
+use super::biased::Biased;
+use super::dropout::Dropped;
 use super::heads::{ExpAlphaRope, OnNormed};
 use super::linear::Linearly;
 use crate::error::{Error, Result};
@@ -78,9 +80,9 @@ fn named<const V: usize, M: Llama<V> + 'static>(
     Ok(Box::new(Trainee::<V, M>::new(dev, model, Library, size.config())?.with(other)))
 }
 
-/// The models of a size. `[h, nh, hd, ms]` are its hidden size, query heads, head size and trained length.
+/// The models of a size. `[h, nh, hd, ms]` are its hidden size, query heads, head size and trained length; `[q, k]` are the elements of all its queries and keys.
 macro_rules! models {
-    ($of_size:ident, $model:path, $size:expr, $v:ident, [$h:literal, $nh:literal, $hd:literal, $ms:literal]) => {
+    ($of_size:ident, $model:path, $size:expr, $v:ident, [$h:literal, $nh:literal, $hd:literal, $ms:literal], [$q:literal, $k:literal]) => {
         fn $of_size(name: &str, seed: u64) -> Result<Box<dyn Network>> {
             let dev = sizes::device();
             let of = (&dev, name, $size);
@@ -183,6 +185,21 @@ macro_rules! models {
                     let block = |_| OnNormed::new(&dev, eps, rope.clone());
                     named::<$v, _>(of, model.with_position(block, NoPosition)?, |_| Ok(()))
                 }
+                "qk-bias" => {
+                    let rope = rope()?;
+                    let block = |_| Biased::<$q, $k, f32, Cpu, _>::new(&dev, rope.clone());
+                    named::<$v, _>(of, model.with_position(block, NoPosition)?, |_| Ok(()))
+                }
+                "rope-dropout" => {
+                    let rope = rope()?;
+                    let shared = Dropped(NoPosition);
+                    let model = model.with_position(|_| Ok(rope.clone()), shared)?;
+                    named::<$v, _>(of, model, |_| Ok(()))
+                }
+                "sinusoidal-dropout" => {
+                    let shared = Dropped(OnScaledTokens { without: false });
+                    named::<$v, _>(of, model.with_position(none, shared)?, |_| Ok(()))
+                }
                 "dynamic-ntk" => {
                     let ntk = DynamicNtk { factor: 1.0, max_seq_len: $ms };
                     let config = DynamicNtkRopeConfig { base: BASE, ntk, ..Default::default() };
@@ -215,8 +232,8 @@ macro_rules! models {
     };
 }
 
-models!(small, sizes::small, Size::Small, SMALL_VOCAB, [128, 4, 32, 128]);
-models!(tiny, sizes::tiny, Size::Tiny, TINY_VOCAB, [16, 2, 8, 16]);
+models!(small, sizes::small, Size::Small, SMALL_VOCAB, [128, 4, 32, 128], [128, 64]);
+models!(tiny, sizes::tiny, Size::Tiny, TINY_VOCAB, [16, 2, 8, 16], [16, 8]);
 
 /// A model with the encoding of that name, untrained.
 ///

@@ -3,6 +3,8 @@
 //! One model for each position encoding, with the same seed, text and steps, trained at 128 positions and asked about the
 //! held-out text at up to 1,024. Source: Press et al. 2022, "Train Short, Test Long".
 
+mod biased;
+mod dropout;
 pub mod encodings;
 mod heads;
 mod linear;

@@ -39,7 +39,7 @@ pub struct Normed {
 const RMS: Claim = Claim {
     component: "norm",
     invariant: "rms-one-per-group",
-    words: "Every group leaves with root mean square 1, but for eps. How much eps takes away is \
+    words: "Every group leaves with root mean square 1, up to eps. How much eps takes away is \
             known exactly.",
     formula: "mean(xhat^2) = q/(q + eps), q = mean(x^2); bound 2 (gz/2 + 4) u",
 };

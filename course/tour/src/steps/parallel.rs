@@ -7,7 +7,7 @@ use crate::finding::Claim;
 const SUM: Claim = Claim {
     component: "parallel",
     invariant: "sum-over-ranks",
-    words: "The sum over the ranks is the lookup in the whole table, bit for bit but for the sign \
+    words: "The sum over the ranks is the lookup in the whole table, bit for bit except for the sign \
             of a zero: one rank has the row and the others add 0.",
     formula: "sum_r E_r[t] = T[id_t]",
 };

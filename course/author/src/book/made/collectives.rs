@@ -13,7 +13,7 @@ pub static MADE: Made = Made {
     numbers,
 };
 
-/// One token over four ids, cut over two ranks.
+/// One token over four ids, split across two ranks.
 fn by_hand() -> EntropyCase {
     let logits = vec![2.0, 1.0, 0.0, -1.0];
     EntropyCase { world_size: 2, vocab_size: 4, logits, targets: vec![3], lost: None }

@@ -40,7 +40,7 @@ fn silu(out: &Path) -> Result<()> {
         ),
     ];
     let x = Axis { name: "a", range: -6.0..6.0, labels: 13, label: |a| format!("{a:.0}") };
-    let y = Axis { name: "value", range: -1.0..4.0, labels: 6, label: |y| format!("{y:.0}") };
+    let y = Axis { name: "value", range: -1.0..6.0, labels: 8, label: |y| format!("{y:.0}") };
     let question = "How does silu differ from relu?";
     write(out, &chart(question, (x, y), &series, SeriesLabelPosition::UpperLeft)?)
 }

@@ -63,11 +63,11 @@ fn wavelengths(out: &Path) -> Result<()> {
     let power = |y: &f64| thousands(10f64.powf(*y).round() as usize);
     let name = "positions for one turn";
     let y = Axis { name, range: 0.0..6.0, labels: 7, label: power };
-    let question = "Which planes does each rule slow, and how much, with s = 8?";
+    let question = "Which planes does each rule slow, and how much, with k = 8?";
     write(out, &chart(question, (x, y), &series, SeriesLabelPosition::LowerRight)?)
 }
 
-/// A head of 8 elements, with 1000 trained positions and s = 4.
+/// A head of 8 elements, with 1000 trained positions and k = 4.
 fn by_hand() -> Result<String> {
     let [plain, slow, ntk, yarn, llama3] = rules(8, BASE, 4.0, 1000)?;
     let mut text =

@@ -2,18 +2,16 @@
 //! `long.json`, which is kept in `book/src/measured`.
 
 use super::kinds::{Figure, Listing, Made, Numbers};
+use super::recorded::Recorded;
 use crate::error::{Error, Result};
-use crate::figures::{BLUE, GREEN, INK, ORANGE, VERMILLION, chart, whole, write};
+use crate::figures::{BLUE, GREEN, INK, ORANGE, VERMILLION, chart, whole};
 use notebook_support::chart::{Axis, Mark, Series, tenths};
-use notebook_support::long::{Line, figure};
 use notebook_support::plot::thousands;
 use plotters::prelude::SeriesLabelPosition;
 use quadrivium::pos_emb::{RotaryFrequencies, RotaryTables, XPos, XPosConfig, Yarn};
 use quadrivium::position::alibi_slopes;
 use quadrivium::rope::Layout;
 use quadrivium::tensor::*;
-use serde::Deserialize;
-use std::fmt::Write;
 use std::path::Path;
 
 /// All of it.
@@ -22,21 +20,45 @@ pub static MADE: Made = Made {
         Figure { name: "long-distances", draw: distances },
         Figure {
             name: "long-trained",
-            draw: |out| draw(out, "Which encoding goes on past its training?", TRAINED),
+            draw: |out| {
+                recorded().draw(
+                    out,
+                    "Which encoding goes on past its training?",
+                    TRAINED,
+                    str::to_string,
+                )
+            },
         },
         Figure {
             name: "long-stretched",
-            draw: |out| draw(out, "How far does a trained RoPE stretch?", STRETCHED),
+            draw: |out| {
+                recorded().draw(
+                    out,
+                    "How far does a trained RoPE stretch?",
+                    STRETCHED,
+                    str::to_string,
+                )
+            },
         },
         Figure {
             name: "long-moved",
-            draw: |out| draw(out, "Can a model change from sinusoids to RoPE?", MOVED),
+            draw: |out| {
+                recorded().draw(
+                    out,
+                    "Can a model change from sinusoids to RoPE?",
+                    MOVED,
+                    str::to_string,
+                )
+            },
         },
     ],
     listings: &[
-        Listing { name: "long-trained", text: || Ok(table(TRAINED)) },
-        Listing { name: "long-stretched", text: || Ok(table(STRETCHED)) },
-        Listing { name: "long-moved", text: || Ok(table(MOVED)) },
+        Listing { name: "long-trained", text: || Ok(recorded().table(TRAINED, str::to_string)) },
+        Listing {
+            name: "long-stretched",
+            text: || Ok(recorded().table(STRETCHED, str::to_string)),
+        },
+        Listing { name: "long-moved", text: || Ok(recorded().table(MOVED, str::to_string)) },
     ],
     numbers,
 };
@@ -70,71 +92,8 @@ const MOVED: &[&str] = &["sinusoidal", "sinusoidal-on", "sinusoidal-to-rope", "r
 
 const RECORDED: &str = include_str!("../../../../../book/src/measured/long.json");
 
-#[derive(Deserialize)]
-struct Recorded {
-    trained_at: usize,
-    steps: usize,
-    tuning_steps: usize,
-    tokens: usize,
-    trigram: f64,
-    seeds: Vec<OfSeed>,
-}
-
-#[derive(Deserialize)]
-struct OfSeed {
-    encodings: Vec<Losses>,
-}
-
-#[derive(Deserialize)]
-struct Losses {
-    name: String,
-    /// The mean loss of each band of `trained_at` positions.
-    bands: Vec<f64>,
-    /// Means of a quarter of a band.
-    curve: Vec<f64>,
-}
-
 fn recorded() -> Recorded {
-    serde_json::from_str(RECORDED).expect("a file that a run wrote")
-}
-
-impl Recorded {
-    /// What was measured of one encoding, for each seed.
-    fn of<'r>(&'r self, name: &'r str) -> impl Iterator<Item = &'r Losses> {
-        let of = move |seed: &'r OfSeed| seed.encodings.iter().find(|losses| losses.name == name);
-        self.seeds.iter().map(move |seed| of(seed).expect("every seed has every encoding"))
-    }
-
-    /// The mean over the seeds of one band, the smallest and the largest.
-    fn band(&self, name: &str, nth: usize) -> Option<[f64; 3]> {
-        let losses: Option<Vec<f64>> =
-            self.of(name).map(|losses| losses.bands.get(nth).copied()).collect();
-        let losses = losses?;
-        let mean = losses.iter().sum::<f64>() / losses.len() as f64;
-        let least = losses.iter().copied().fold(f64::INFINITY, f64::min);
-        Some([mean, least, losses.iter().copied().fold(f64::NEG_INFINITY, f64::max)])
-    }
-}
-
-fn draw(out: &Path, question: &str, names: &[&str]) -> Result<()> {
-    let recorded = recorded();
-    let seeds = recorded.seeds.len() as f64;
-    let line = |name: &&str| {
-        let mut sums = Vec::new();
-        for losses in recorded.of(name) {
-            sums.resize(losses.curve.len(), 0.0);
-            for (sum, loss) in sums.iter_mut().zip(&losses.curve) {
-                *sum += loss;
-            }
-        }
-        // The points of a band are in the middle of their quarters, counted from 1.
-        let width = recorded.trained_at as f64 / 4.0;
-        let at = |nth: usize| (nth as f64 + 0.5) * width + 0.5;
-        let point = |(nth, sum): (usize, &f64)| (at(nth), sum / seeds);
-        Line { name: name.to_string(), points: sums.iter().enumerate().map(point).collect() }
-    };
-    let lines: Vec<Line> = names.iter().map(line).collect();
-    write(out, &figure(question, &lines, recorded.trained_at)?)
+    Recorded::read(RECORDED)
 }
 
 /// The score of one query and one key, as the page's widget has them, by the library's own modules.
@@ -200,32 +159,6 @@ fn xpos_score(xpos: &XPos<HEAD_DIM, Cpu>, distance: usize) -> Result<f64> {
     Ok(score_of(q, k))
 }
 
-/// The bands that a table shows: up to once, twice, four and eight times the trained length.
-const SHOWN: [usize; 4] = [0, 1, 3, 7];
-
-/// A row for each encoding: the mean over the seeds, and how far the seeds are apart.
-fn table(names: &[&str]) -> String {
-    let recorded = recorded();
-    let mut text = format!("{:<20}", "loss at positions");
-    for nth in SHOWN {
-        let (from, to) = (nth * recorded.trained_at + 1, (nth + 1) * recorded.trained_at);
-        let _ = write!(text, "{:>16}", format!("{} to {}", thousands(from), thousands(to)));
-    }
-    text.push('\n');
-    for name in names {
-        let _ = write!(text, "{name:<20}");
-        for nth in SHOWN {
-            let cell = match recorded.band(name, nth) {
-                Some([mean, least, most]) => format!("{mean:.2} ± {:.2}", (most - least) / 2.0),
-                None => "-".to_string(),
-            };
-            let _ = write!(text, "{cell:>16}");
-        }
-        text.push('\n');
-    }
-    text
-}
-
 fn numbers(numbers: &mut Numbers) -> Result<()> {
     let recorded = recorded();
     numbers.add("long/seeds", recorded.seeds.len());
@@ -259,7 +192,7 @@ fn numbers(numbers: &mut Numbers) -> Result<()> {
         ("sinusoidal-to-rope", &[1, 8]),
     ] {
         for band in bands {
-            let [mean, ..] = recorded.band(name, band - 1).unwrap_or([f64::NAN; 3]);
+            let [mean, _] = recorded.band(name, band - 1).unwrap_or([f64::NAN; 2]);
             numbers.add(&format!("long/{name}-{band}"), format!("{mean:.2}"));
         }
     }

@@ -24,6 +24,7 @@ pub mod ownership;
 pub mod parallel;
 pub mod parts;
 pub mod position_numbers;
+mod recorded;
 pub mod rope;
 pub mod rotations;
 pub mod shapes;

@@ -55,7 +55,7 @@ fn front_end(out: &Path) -> Result<()> {
             }
         }
         let below: [(i32, i32, RGBColor, &[&str]); 3] = [
-            (104, 232, BLUE, &["ParallelVocabEmbedding", "the table, cut over ranks"]),
+            (104, 232, BLUE, &["ParallelVocabEmbedding", "the table, split across ranks"]),
             (358, 174, ORANGE, &["LayerNorm", "without the mean"]),
             (564, 174, GREEN, &["longer texts", "NTK, cache, offset"]),
         ];

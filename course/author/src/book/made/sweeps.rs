@@ -2,15 +2,14 @@
 //! `sweeps.json`, which is kept in `book/src/measured`.
 
 use super::kinds::{Figure, Listing, Made, Numbers};
+use super::recorded::{Losses, Recorded, spread};
 use crate::error::{Error, Result};
-use crate::figures::{BLUE, INK, VERMILLION, chart, whole, write};
+use crate::figures::{BLUE, INK, VERMILLION, chart, whole};
 use notebook_support::chart::{Axis, Mark, Series};
-use notebook_support::long::{Line, figure};
 use notebook_support::plot::thousands;
 use plotters::prelude::SeriesLabelPosition;
 use quadrivium::pos_emb::ntk_base;
 use quadrivium::rope::rotary_frequencies;
-use serde::Deserialize;
 use std::fmt::Write;
 use std::path::Path;
 
@@ -19,113 +18,62 @@ pub static MADE: Made = Made {
     figures: &[
         Figure {
             name: "sweeps-base",
-            draw: |out| draw(out, "Which base goes on past the training?", BASES),
+            draw: |out| recorded().draw(out, "Which base goes on past the training?", BASES, shown),
         },
         Figure {
             name: "sweeps-length",
-            draw: |out| draw(out, "Does a longer training go further?", LENGTHS),
+            draw: |out| recorded().draw(out, "Does a longer training go further?", LENGTHS, shown),
         },
         Figure { name: "sweeps-theta", draw: moved },
     ],
     listings: &[
-        Listing { name: "sweeps-base", text: || Ok(table(BASES)) },
-        Listing { name: "sweeps-length", text: || Ok(table(LENGTHS)) },
-        Listing { name: "sweeps-theta", text: || Ok(table(&["rope", "theta", "exp-alpha"])) },
-        Listing { name: "sweeps-norm", text: || Ok(table(&["rope", "qk-norm"])) },
-        Listing { name: "sweeps-bias", text: || Ok(table(&["rope", "rope+t5"])) },
+        Listing { name: "sweeps-base", text: || Ok(recorded().table(BASES, shown)) },
+        Listing { name: "sweeps-length", text: || Ok(recorded().table(LENGTHS, shown)) },
+        Listing {
+            name: "sweeps-theta",
+            text: || Ok(recorded().table(&["rope", "theta", "exp-alpha"], shown)),
+        },
+        Listing { name: "sweeps-norm", text: || Ok(recorded().table(&["rope", "qk-norm"], shown)) },
+        Listing { name: "sweeps-bias", text: || Ok(recorded().table(&["rope", "rope+t5"], shown)) },
+        Listing {
+            name: "sweeps-projections",
+            text: || Ok(recorded().table(&["rope", "qk-bias"], shown)),
+        },
+        Listing { name: "sweeps-dropout", text: || Ok(recorded().table(DROPOUT, shown)) },
         Listing { name: "sweeps-moved", text: moved_text },
     ],
     numbers,
 };
 
 const BASES: &[&str] = &["base-100", "base-1000", "rope", "base-100000", "base-1000000"];
+const DROPOUT: &[&str] = &["rope", "rope-dropout", "sinusoidal", "sinusoidal-dropout"];
 const LENGTHS: &[&str] = &["length-32", "length-64", "rope", "length-256"];
 /// Of the trained models.
 const BASE: f64 = 10_000.0;
 
 const RECORDED: &str = include_str!("../../../../../book/src/measured/sweeps.json");
 
-#[derive(Deserialize)]
-struct Recorded {
-    trained_at: usize,
-    steps: usize,
-    tokens: usize,
-    seeds: Vec<OfSeed>,
-}
-
-#[derive(Deserialize)]
-struct OfSeed {
-    encodings: Vec<Losses>,
-}
-
-#[derive(Deserialize)]
-struct Losses {
-    name: String,
-    /// The mean loss of each band of `trained_at` positions.
-    bands: Vec<f64>,
-    /// Means of a quarter of a band.
-    curve: Vec<f64>,
-    /// The frequencies of each block, if they were trained.
-    #[serde(default)]
-    theta: Vec<Vec<f64>>,
-}
-
 fn recorded() -> Recorded {
-    serde_json::from_str(RECORDED).expect("a file that a run wrote")
+    Recorded::read(RECORDED)
 }
 
-impl Recorded {
-    /// What was measured of one model, for each seed.
-    fn of<'r>(&'r self, name: &'r str) -> impl Iterator<Item = &'r Losses> {
-        let of = move |seed: &'r OfSeed| seed.encodings.iter().find(|losses| losses.name == name);
-        self.seeds.iter().map(move |seed| of(seed).expect("every seed has every model"))
-    }
-
-    /// The mean over the seeds of one band, and half the distance between the smallest and the largest.
-    fn band(&self, name: &str, nth: usize) -> [f64; 2] {
-        let losses: Vec<f64> = self.of(name).map(|losses| losses.bands[nth]).collect();
-        spread(&losses)
-    }
-
-    /// The size of the factor by which each plane was changed, the median over blocks, for each seed.
-    fn factors(&self, name: &str) -> Vec<Vec<f64>> {
-        let of_seed = |losses: &Losses| {
-            let plain = plain(2 * losses.theta[0].len());
-            let factor = |(plane, plain): (usize, &f64)| {
-                let mut all: Vec<f64> =
-                    losses.theta.iter().map(|theta| (theta[plane] / plain).abs()).collect();
-                all.sort_by(f64::total_cmp);
-                (all[(all.len() - 1) / 2] + all[all.len() / 2]) / 2.0
-            };
-            plain.iter().enumerate().map(factor).collect()
+/// The size of the factor by which each plane was changed, the median over blocks, for each seed.
+fn factors(recorded: &Recorded, name: &str) -> Vec<Vec<f64>> {
+    let of_seed = |losses: &Losses| {
+        let plain = plain(2 * losses.theta[0].len());
+        let factor = |(plane, plain): (usize, &f64)| {
+            let mut all: Vec<f64> =
+                losses.theta.iter().map(|theta| (theta[plane] / plain).abs()).collect();
+            all.sort_by(f64::total_cmp);
+            (all[(all.len() - 1) / 2] + all[all.len() / 2]) / 2.0
         };
-        self.of(name).map(of_seed).collect()
-    }
-}
-
-fn spread(values: &[f64]) -> [f64; 2] {
-    let mean = values.iter().sum::<f64>() / values.len() as f64;
-    let least = values.iter().copied().fold(f64::INFINITY, f64::min);
-    [mean, (values.iter().copied().fold(f64::NEG_INFINITY, f64::max) - least) / 2.0]
+        plain.iter().enumerate().map(factor).collect()
+    };
+    recorded.of(name).map(of_seed).collect()
 }
 
 fn plain(hd: usize) -> Vec<f64> {
     rotary_frequencies(hd, BASE, 1.0).expect("an even head")
-}
-
-fn draw(out: &Path, question: &str, names: &[&str]) -> Result<()> {
-    let recorded = recorded();
-    let line = |name: &&str| {
-        let curves: Vec<&Losses> = recorded.of(name).collect();
-        let width = recorded.trained_at as f64 / 4.0;
-        let point = |nth: usize| {
-            let losses: Vec<f64> = curves.iter().map(|losses| losses.curve[nth]).collect();
-            ((nth as f64 + 0.5) * width + 0.5, spread(&losses)[0])
-        };
-        Line { name: shown(name), points: (0..curves[0].curve.len()).map(point).collect() }
-    };
-    let lines: Vec<Line> = names.iter().map(line).collect();
-    write(out, &figure(question, &lines, recorded.trained_at)?)
 }
 
 /// How the pages call a model.
@@ -138,34 +86,11 @@ fn shown(name: &str) -> String {
     }
 }
 
-/// The bands that a table shows: up to once, twice, four and eight times the trained length.
-const SHOWN: [usize; 4] = [0, 1, 3, 7];
-
-/// A row for each model: the mean over the seeds, and how far the seeds are apart.
-fn table(names: &[&str]) -> String {
-    let recorded = recorded();
-    let mut text = format!("{:<20}", "loss at positions");
-    for nth in SHOWN {
-        let (from, to) = (nth * recorded.trained_at + 1, (nth + 1) * recorded.trained_at);
-        let _ = write!(text, "{:>16}", format!("{} to {}", thousands(from), thousands(to)));
-    }
-    text.push('\n');
-    for name in names {
-        let _ = write!(text, "{:<20}", shown(name));
-        for nth in SHOWN {
-            let [mean, half] = recorded.band(name, nth);
-            let _ = write!(text, "{:>16}", format!("{mean:.2} ± {half:.2}"));
-        }
-        text.push('\n');
-    }
-    text
-}
-
 /// By which factor training changed the frequency of each plane.
 fn moved(out: &Path) -> Result<()> {
     let recorded = recorded();
     let series = |name: &str, label: &str, color, mark| {
-        let factors = recorded.factors(name);
+        let factors = factors(&recorded, name);
         let point = |plane: usize| {
             let all: Vec<f64> = factors.iter().map(|of_seed| of_seed[plane].log10()).collect();
             (plane as f64, spread(&all)[0])
@@ -197,7 +122,7 @@ fn moved_text() -> Result<String> {
     let recorded = recorded();
     let mut text =
         format!("{:<7}{:>14}{:>26}{:>26}\n", "plane", "theta", "trained / before", "exp(alpha)");
-    let (of_theta, of_alpha) = (recorded.factors("theta"), recorded.factors("exp-alpha"));
+    let (of_theta, of_alpha) = (factors(&recorded, "theta"), factors(&recorded, "exp-alpha"));
     let plain = plain(2 * of_theta[0].len());
     for plane in [0, 1, 2, 4, 6, 8, 10, 12, 15] {
         let cell = |factors: &[Vec<f64>]| {
@@ -234,7 +159,7 @@ fn numbers(numbers: &mut Numbers) -> Result<()> {
         ("rope+t5", &[1, 8]),
     ] {
         for band in bands {
-            let [mean, _] = recorded.band(name, band - 1);
+            let [mean, _] = recorded.band(name, band - 1).unwrap_or([f64::NAN; 2]);
             add(&format!("{name}-{band}"), format!("{mean:.2}"));
         }
     }
@@ -251,7 +176,7 @@ fn numbers(numbers: &mut Numbers) -> Result<()> {
     add("backwards", of_theta.iter().filter(|factor| **factor < 0.0).count().to_string());
     let most = every("exp-alpha").into_iter().map(|factor| (factor - 1.0).abs());
     add("alpha-most", format!("{:.0}", 100.0 * most.fold(0.0, f64::max)));
-    let last = recorded.factors("theta").iter().map(|of_seed| of_seed[15]).collect::<Vec<f64>>();
+    let last = factors(&recorded, "theta").iter().map(|of_seed| of_seed[15]).collect::<Vec<f64>>();
     add("theta-last", format!("{:.0}", spread(&last)[0]));
     let cos = 11f64.cos();
     add("cos-11", format!("{cos:.3}"));

@@ -135,7 +135,7 @@ mod tests {
         let words = "error\n --> exercises\\src\\norm.rs:46:17\n";
         let error = of(core(), vec![], CONSTANT, words);
         assert_eq!(error.place.as_deref(), Some("exercises/src/norm.rs:46:17"));
-        assert!(error.to_string().contains("mend the first error"), "{error}");
+        assert!(error.to_string().contains("fix the first error"), "{error}");
     }
 
     #[test]

@@ -172,7 +172,7 @@ pub(super) fn interpolation(out: &Path) -> Result<()> {
         |theta: Vec<f64>| by_number(theta.into_iter().map(f64::log10)).into_iter().step_by(3);
     chart(
         out,
-        "What does position interpolation cost near by?",
+        "What does position interpolation cost nearby?",
         (
             Axis { name: "plane i", range: -1.0..64.0, labels: 14, label: whole },
             Axis {
@@ -185,7 +185,7 @@ pub(super) fn interpolation(out: &Path) -> Result<()> {
         &[
             Series::new("plain", BLUE, Mark::Circles, step(frequencies(1.0)?)),
             Series::new(
-                "interpolated, s = 4",
+                "interpolated, k = 4",
                 VERMILLION,
                 Mark::Triangles,
                 step(interpolated(HEAD_DIM, BASE, STRETCH)?),
@@ -210,7 +210,7 @@ pub(super) fn ntk(out: &Path) -> Result<()> {
         ),
         &[
             Series::new(
-                "position interpolation, s = 4",
+                "position interpolation, k = 4",
                 VERMILLION,
                 Mark::Dashed,
                 slower(&interpolated(HEAD_DIM, BASE, STRETCH)?)?,
@@ -273,9 +273,9 @@ pub(super) fn phases(out: &Path) -> Result<()> {
     let series = [
         line("plain RoPE", INK, Mark::Dotted, frequencies(1.0)?)?,
         line("NTK, k = 4", BLUE, Mark::Circles, frequencies(STRETCH)?)?,
-        line("YaRN, s = 4", GREEN, Mark::Triangles, yarn(HEAD_DIM, BASE, STRETCH, TRAINED)?)?,
+        line("YaRN, k = 4", GREEN, Mark::Triangles, yarn(HEAD_DIM, BASE, STRETCH, TRAINED)?)?,
         line(
-            "interpolation, s = 4",
+            "interpolation, k = 4",
             VERMILLION,
             Mark::Dashed,
             interpolated(HEAD_DIM, BASE, STRETCH)?,
