@@ -3,6 +3,7 @@
 
 {
     const root = document.documentElement;
+    const sheets = document.querySelector('link[href*="assets/slides"]');
     const slides = [...document.querySelectorAll("main .slide")];
     let shown = 0;
 
@@ -14,12 +15,13 @@
     const presenting = () => root.classList.contains("presenting");
     const present = (yes) => {
         root.classList.toggle("presenting", yes);
-        root.classList.toggle("sheets", yes);
+        sheets.media = yes ? "all" : "print";
         if (yes) root.requestFullscreen?.().catch(() => {});
         else if (document.fullscreenElement) document.exitFullscreen();
     };
     const steps = { ArrowRight: 1, ArrowDown: 1, PageDown: 1, " ": 1, ArrowLeft: -1, ArrowUp: -1, PageUp: -1 };
 
+    sheets.media = "print";
     if (location.pathname.endsWith("/print.html")) {
         // The book on paper goes without them.
         slides.forEach((slide) => slide.remove());
@@ -34,8 +36,6 @@
         });
         slides[0].before(button);
         addEventListener("resize", fit);
-        addEventListener("beforeprint", () => root.classList.add("sheets"));
-        addEventListener("afterprint", () => root.classList.toggle("sheets", presenting()));
         document.addEventListener("fullscreenchange", () => document.fullscreenElement || present(false));
         // Before mdBook's own keys, which turn to the next chapter.
         addEventListener("keydown", (event) => {

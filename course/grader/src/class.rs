@@ -95,12 +95,12 @@ pub fn run(arguments: &GradeArguments) -> Result<bool> {
         Judge::new(parts, settings, kind, seed)
     })?;
     let printer = Printer::new(&course);
-    let anew = grade_all(&judge, &printer, &folder, &all, jobs, arguments.fresh)?;
+    let now_graded = grade_all(&judge, &printer, &folder, &all, jobs, arguments.fresh)?;
     folder.check()?;
     if let Some(part) = arguments.shard {
         // Of the class, nothing is written before all parts are there.
         let records: Vec<_> = all.keys().filter_map(|name| folder.record(name)).collect();
-        print!("{}", on_terminal(&told::part(part, &records, anew.len())));
+        print!("{}", on_terminal(&told::part(part, &records, now_graded.len())));
         return Ok(records.iter().all(Record::has_points));
     }
 
@@ -109,7 +109,7 @@ pub fn run(arguments: &GradeArguments) -> Result<bool> {
     let mut records = folder.records();
     let mut forgotten = Forgotten::default();
     for record in &mut records {
-        let regraded = anew.iter().find(|one| one.name == record.submission);
+        let regraded = now_graded.iter().find(|one| one.name == record.submission);
         let before = regraded.map_or(Some(&*record), |one| one.before.as_ref()).cloned();
         // A task less or more in the settings: what was graded by others stays as it was.
         if record.judge == judge.digest {
@@ -128,7 +128,7 @@ pub fn run(arguments: &GradeArguments) -> Result<bool> {
     let also = output::files::write_all(&folder, &class, &arguments.format, &judge.settings)?;
     let (judge, settings) = (judge.digest.as_str(), &judge.settings);
     let changes = &changes;
-    let told = Told { class, anew, others, also, changes, judge, forgotten };
+    let told = Told { class, now_graded, others, also, changes, judge, forgotten };
     told.tell(&arguments.out, &settings.columns);
     Ok(records.iter().all(Record::has_points))
 }

@@ -2,7 +2,7 @@
 //! their sheets, on a screen and on paper.
 
 use crate::browser::Reader;
-use crate::pages::{root, site};
+use crate::pages::root;
 use headless_chrome::types::PrintToPdfOptions;
 use std::path::PathBuf;
 

@@ -157,6 +157,10 @@ fn numbers(numbers: &mut Numbers) -> Result<()> {
         ("exp-alpha", &[1, 8]),
         ("qk-norm", &[1, 8]),
         ("rope+t5", &[1, 8]),
+        ("qk-bias", &[1]),
+        ("rope-dropout", &[1]),
+        ("sinusoidal", &[1]),
+        ("sinusoidal-dropout", &[1]),
     ] {
         for band in bands {
             let [mean, _] = recorded.band(name, band - 1).unwrap_or([f64::NAN; 2]);
