@@ -369,7 +369,7 @@ impl LossLoops for Sum {
 
 /// divides by the number of batch rows
 ///
-/// With one class per row this is right, but for texts the loss is too large by a factor of their length.
+/// With one class per row this is right, while for texts the loss is too large by a factor of their length.
 #[bug("loss/mean-of-batch", named_by = "loss/mean-over-what-is-asked")]
 impl LossLoops for MeanOfBatch {
     fn mean(&self, losses: &[f64], case: &LossCase) -> f64 {
