@@ -1,8 +1,9 @@
 //! Bugs and correct code in dfdx by authors who knew the tasks, and neither the contract nor its museum.
 //!
 //! `course/tests/unseen` holds them, by set: each was newly written for a measurement, and kept after it. A few are
-//! graded in each run. All of them (some 40 minutes), or those of one set:
-//! `QUADRIVIUM_UNSEEN=all cargo test -p course --test exercises unseen`, or `QUADRIVIUM_UNSEEN=seventh`.
+//! graded in each run. All of them (over an hour on two idle cores), or those of one set:
+//! `QUADRIVIUM_UNSEEN=all cargo test -p course --test exercises unseen -- --nocapture`, or `QUADRIVIUM_UNSEEN=seventh`.
+//! Each case is printed once it is graded, so that a run that was ended has not been in vain.
 //! A new set goes into a new folder.
 
 use crate::scratch::{Scratch, batches};
@@ -218,7 +219,8 @@ fn graded(
             let is_of = |grade: &&Value| {
                 grade["name"].as_str().unwrap().split('/').next() == Some(component(&case))
             };
-            let of_case = grades.iter().filter(is_of).cloned().collect();
+            let of_case: Vec<Value> = grades.iter().filter(is_of).cloned().collect();
+            println!("{set}: {} {:?}", case.id, red(&of_case));
             graded.push((set, case, of_case));
         }
     }

@@ -12,12 +12,15 @@ use crossterm::event::{Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers, pol
 use crossterm::terminal::{self, Clear, ClearType};
 use crossterm::{cursor, queue};
 use std::io::Write;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// How long news may wait to be drawn, while there are some and while there are none.
 const PATIENCE: [Duration; 2] = [Duration::from_millis(50), Duration::from_millis(250)];
+/// How long a learner who leaves waits at most for what is being graded to end.
+const FAREWELL: Duration = Duration::from_millis(500);
 /// How often the seconds are drawn that something takes.
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -33,21 +36,29 @@ enum News {
 
 /// Shows the board until a key leaves it.
 ///
-/// Grading goes on beside it. If the learner leaves meanwhile, what is running ends by itself:
-/// cargo when its reader is gone, the autograder within its time limits.
+/// Grading goes on beside it. If the learner leaves meanwhile, the autograder is ended as it is at a save, and cargo ends
+/// when its reader is gone.
 pub fn run(workspace: Workspace, host: Option<String>) -> Result<()> {
     let watch = Watch::new(&workspace);
     let ((tell, news), (ask, asked)) = (channel(), channel());
-    let theirs = workspace.clone();
-    std::thread::spawn(move || keep_grading(&theirs, host, watch, &tell, &asked));
+    let left = Arc::new(AtomicBool::new(false));
+    let theirs = (workspace.clone(), left.clone());
+    let grading = std::thread::spawn(move || {
+        keep_grading((&theirs.0, &theirs.1), host, watch, &tell, &asked);
+    });
     let mut terminal = Screen::open()?;
     let result = show(&mut terminal, &workspace, &news, &ask);
     drop(terminal);
-    result
+    left.store(true, Ordering::Relaxed);
+    let patience = Instant::now() + FAREWELL;
+    while matches!(result, Ok(true)) && !grading.is_finished() && Instant::now() < patience {
+        std::thread::sleep(PATIENCE[0]);
+    }
+    result.map(drop)
 }
 
 fn keep_grading(
-    workspace: &Workspace,
+    (workspace, left): (&Workspace, &AtomicBool),
     host: Option<String>,
     mut watch: Watch,
     tell: &Sender<News>,
@@ -60,8 +71,12 @@ fn keep_grading(
         // If the board is closed, no one listens, and the program ends soon.
         let progress = |words: &str| drop(tell.send(News::Doing(words.to_string())));
         let saves = Mutex::new(&mut watch);
-        let saved = || saves.lock().unwrap_or_else(PoisonError::into_inner).is_changed();
+        let left = || left.load(Ordering::Relaxed);
+        let saved = || left() || saves.lock().unwrap_or_else(PoisonError::into_inner).is_changed();
         let outcome = grade_until(workspace, &tasks, &progress, &saved);
+        if left() {
+            return;
+        }
         progress("");
         // What was saved is graded next.
         if !matches!(outcome, Err(Error::Saved)) {
@@ -78,12 +93,13 @@ fn keep_grading(
     }
 }
 
+/// Until a key leaves it, and whether something is being graded then.
 fn show(
     screen: &mut Screen,
     workspace: &Workspace,
     news: &Receiver<News>,
     ask: &Sender<()>,
-) -> Result<()> {
+) -> Result<bool> {
     let mut view = View::default();
     let (mut top, mut drawn) = (0usize, false);
     let (mut begun, mut last) = (Instant::now(), Instant::now());
@@ -113,7 +129,7 @@ fn show(
         }
         match read()? {
             Event::Key(key) if key.kind != KeyEventKind::Release => match pressed(key) {
-                Some(Press::Leave) => return Ok(()),
+                Some(Press::Leave) => return Ok(!view.status.is_empty()),
                 Some(Press::Again) => drop(ask.send(())),
                 Some(Press::Down(rows)) => top = top.saturating_add(rows),
                 Some(Press::Up(rows)) => top = top.saturating_sub(rows),

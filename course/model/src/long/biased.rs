@@ -40,7 +40,7 @@ fn biased<const M: usize, const HD: usize, B: Dim, S: Dim, N: Dim, T: Tape<f32, 
     let shape = *heads.shape();
     let rows = (shape.0.size() * shape.1.size(), Const::<M>);
     let (rows, tape) = heads.try_reshape_like(&rows).map_err(Error::device)?.split_tape(); // [b s, n hd]
-    let bias = bias.clone().put_tape(tape).try_broadcast_like(&*rows.shape());
+    let bias = bias.clone().put_tape(tape).try_broadcast_like(rows.shape());
     let sum = bias.and_then(|bias| bias.try_add(rows)).map_err(Error::device)?;
     sum.try_reshape_like(&shape).map_err(Error::device)
 }
