@@ -17,9 +17,23 @@ fn main() -> ExitCode {
         Some(Command::Read(ReadArguments { build, host, port, open, update, beside })) => {
             ended(read::run(&read::Options { build, host, port, open, update, beside }))
         }
-        Some(Command::Lab(LabArguments { notebook, check, update, no_browser, host, port })) => {
-            ended(lab::run(&lab::Options { notebook, check, update, no_browser, host, port }))
-        }
+        Some(Command::Lab(LabArguments {
+            notebook,
+            check,
+            update,
+            clear,
+            no_browser,
+            host,
+            port,
+        })) => ended(lab::run(&lab::Options {
+            notebook,
+            check,
+            update,
+            clear,
+            no_browser,
+            host,
+            port,
+        })),
         Some(Command::New(NewArguments { slug, type_name })) => {
             ended(component::run(&slug, type_name.as_deref()))
         }

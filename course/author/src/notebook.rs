@@ -106,6 +106,14 @@ impl Notebook {
             .map_err(|error| refuse(format!("it is not a notebook: {error}")))
     }
 
+    /// Takes all outputs out of it, as Jupyter's "Clear Outputs of All Cells" does.
+    pub fn clear(&mut self) {
+        for cell in self.cells.iter_mut().filter(|cell| cell.is_code()) {
+            cell.execution_count = Some(Value::Null);
+            cell.outputs = Some(Vec::new());
+        }
+    }
+
     /// Writes it, in the form in which Jupyter writes it.
     ///
     /// # Errors
@@ -143,6 +151,13 @@ mod tests {
         assert_eq!(notebook.cells[0].source.whole(), "a\nb");
         notebook.write(&file).unwrap();
         assert_eq!(std::fs::read_to_string(&file).unwrap(), text);
+        // Nothing but the outputs is lost.
+        let mut ran = notebook.clone();
+        ran.cells[0].outputs = Some(vec![Map::from_iter([("text".into(), "6".into())])]);
+        ran.clear();
+        ran.write(&file).unwrap();
+        let cleared = std::fs::read_to_string(&file).unwrap();
+        assert_eq!(cleared, text.replace("\"execution_count\": 2", "\"execution_count\": null"));
     }
 
     #[test]

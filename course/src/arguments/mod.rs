@@ -513,6 +513,7 @@ pub struct ReadArguments {
 Examples:
   cargo course lab                 all notebooks, in the browser
   cargo course lab norm            that one
+  cargo course lab norm --clear    without its outputs, for a class
   cargo course lab --no-browser    only print the address
   cargo course lab --no-browser --host 0.0.0.0
                                    in a container, or for a remote machine
@@ -534,6 +535,11 @@ pub struct LabArguments {
     /// For authors: run the notebooks, and keep the outputs in them.
     #[arg(long, conflicts_with = "check")]
     pub update: bool,
+
+    /// Take the outputs out of the notebooks first, so that they don't give the answers away: `git restore notebooks`
+    /// brings them back.
+    #[arg(long, conflicts_with_all = ["check", "update"])]
+    pub clear: bool,
 
     /// Open no browser.
     #[arg(long, conflicts_with_all = ["check", "update"])]

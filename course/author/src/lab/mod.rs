@@ -19,6 +19,7 @@ pub mod svg;
 
 use crate::book::serve::Server;
 use crate::error::{Error, Result};
+use crate::notebook::Notebook;
 use home::Home;
 use learner::exercise::Workspace;
 use learner::progress::Progress;
@@ -37,6 +38,8 @@ pub struct Options {
     pub check: bool,
     /// Run them and keep the outputs.
     pub update: bool,
+    /// Take the outputs out of them.
+    pub clear: bool,
     /// Open no browser.
     pub no_browser: bool,
     /// The address of the page, or a name for it.
@@ -58,6 +61,11 @@ pub fn run(options: &Options) -> Result<bool> {
     prepare(&home, &mut terminal)?;
     if options.check || options.update {
         return check::run(&home, &notebooks, options.update, &mut terminal);
+    }
+    for file in notebooks.iter().filter(|_| options.clear) {
+        let mut notebook = Notebook::read(file)?;
+        notebook.clear();
+        notebook.write(file)?;
     }
     serve::run(&home, &notebooks, (ip, options.port), !options.no_browser, &mut terminal)?;
     Ok(true)
