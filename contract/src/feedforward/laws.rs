@@ -215,7 +215,7 @@ fn silu_by_numbers(swiglu: &Network, _: &Run) -> Verdict {
 /// A gate of 0 lets nothing through, whatever the up branch gives.
 #[law("feedforward/closed-gate", see = "feedforward#gate", about = Gate, points = 1,
     formula = "W₁ = 0  ⇒  y = 0, exactly",
-    stays = "It can be checked by hand, and tells which branch is the gate.")]
+    stays = "It can be checked by hand.")]
 fn closed_gate(swiglu: &Network, _: &Run) -> Verdict {
     let case = SwiGluCase { gate: vec![0.0; 15], ..witness() };
     let why = "silu(0) is 0, and 0 times anything is 0";
