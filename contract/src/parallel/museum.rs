@@ -336,7 +336,7 @@ impl ShardLoops for FirstOfWhole {
 
 /// divides the standard deviation by the root of the world size
 ///
-/// Variances add in a sum over ranks, but only one rank is not 0 for each token.
+/// Variances add in a sum over ranks, but each token's row is 0 on all ranks except one.
 #[bug("parallel/std-per-rank", named_by = "parallel/initial-mean-and-std")]
 impl ShardLoops for StdPerRank {
     moments!(|init, w| NormalInit { std: init.std / w.sqrt(), ..init });

@@ -11,7 +11,7 @@ use crate::settings::Settings;
 use crate::similar::{self, Printer};
 use crate::submissions::{Submissions, found, passed_over, refuse_twins, shard};
 use crate::systems::System;
-use crate::told::{self, Anew, Forgotten, Told};
+use crate::told::{self, Forgotten, NowGraded, Told};
 use crate::{inherited, intake, package};
 use course::arguments::{Format, GradeArguments, SandboxLines};
 use indicatif::{ProgressBar, ProgressStyle};
@@ -372,7 +372,7 @@ fn grade_all(
     all: &Submissions,
     jobs: Jobs,
     fresh: bool,
-) -> Result<Vec<Anew>> {
+) -> Result<Vec<NowGraded>> {
     let bar = ProgressBar::new(all.len() as u64);
     let style = ProgressStyle::with_template("{pos} of {len} graded  {bar:30}  {wide_msg}");
     bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
@@ -409,7 +409,7 @@ fn grade_all(
                 graded
                     .lock()
                     .expect("no thread panics")
-                    .push(Anew { name: (*name).clone(), before });
+                    .push(NowGraded { name: (*name).clone(), before });
                 keep(write_new(folder, record));
             }
             // Without its own folder, its result says why.

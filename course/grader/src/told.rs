@@ -10,7 +10,7 @@ use std::fmt::Write;
 use std::path::Path;
 
 /// A submission that was graded in this call, and what it had before.
-pub struct Anew {
+pub struct NowGraded {
     /// Its name.
     pub name: String,
     /// Its result until then.
@@ -62,7 +62,7 @@ pub struct Told<'a> {
     /// The class.
     pub class: Class<'a>,
     /// Those that were graded in this call.
-    pub now_graded: Vec<Anew>,
+    pub now_graded: Vec<NowGraded>,
     /// Those whose results are of earlier calls.
     pub others: Vec<String>,
     /// Files of formats that were not asked for, and were written again.
@@ -113,7 +113,7 @@ impl Told<'_> {
         let _ = writeln!(text, "{graded} of {} submissions have a grade", records.len());
         let kept = records.len().saturating_sub(self.now_graded.len() + self.others.len());
         let _ = writeln!(text, "graded in this call: {}; as before: {kept}", self.now_graded.len());
-        for Anew { name, before } in &self.now_graded {
+        for NowGraded { name, before } in &self.now_graded {
             let now = records.iter().find(|record| record.submission == *name);
             if let (Some(before), Some(now)) = (before, now) {
                 let points =

@@ -20,45 +20,21 @@ pub static MADE: Made = Made {
         Figure { name: "long-distances", draw: distances },
         Figure {
             name: "long-trained",
-            draw: |out| {
-                recorded().draw(
-                    out,
-                    "Which encoding goes on past its training?",
-                    TRAINED,
-                    str::to_string,
-                )
-            },
+            draw: |out| draw(out, "Which encoding goes on past its training?", TRAINED),
         },
         Figure {
             name: "long-stretched",
-            draw: |out| {
-                recorded().draw(
-                    out,
-                    "How far does a trained RoPE stretch?",
-                    STRETCHED,
-                    str::to_string,
-                )
-            },
+            draw: |out| draw(out, "How far does a trained RoPE stretch?", STRETCHED),
         },
         Figure {
             name: "long-moved",
-            draw: |out| {
-                recorded().draw(
-                    out,
-                    "Can a model change from sinusoids to RoPE?",
-                    MOVED,
-                    str::to_string,
-                )
-            },
+            draw: |out| draw(out, "Can a model change from sinusoids to RoPE?", MOVED),
         },
     ],
     listings: &[
-        Listing { name: "long-trained", text: || Ok(recorded().table(TRAINED, str::to_string)) },
-        Listing {
-            name: "long-stretched",
-            text: || Ok(recorded().table(STRETCHED, str::to_string)),
-        },
-        Listing { name: "long-moved", text: || Ok(recorded().table(MOVED, str::to_string)) },
+        Listing { name: "long-trained", text: || table(TRAINED) },
+        Listing { name: "long-stretched", text: || table(STRETCHED) },
+        Listing { name: "long-moved", text: || table(MOVED) },
     ],
     numbers,
 };
@@ -94,6 +70,14 @@ const RECORDED: &str = include_str!("../../../../../book/src/measured/long.json"
 
 fn recorded() -> Recorded {
     Recorded::read(RECORDED)
+}
+
+fn draw(out: &Path, question: &str, names: &[&str]) -> Result<()> {
+    recorded().draw(out, question, names, str::to_string)
+}
+
+fn table(names: &[&str]) -> Result<String> {
+    Ok(recorded().table(names, str::to_string))
 }
 
 /// The score of one query and one key, as the page's widget has them, by the library's own modules.
