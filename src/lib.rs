@@ -163,6 +163,7 @@ pub mod error;
 pub mod feedforward;
 pub mod frequencies;
 mod host;
+pub mod inference;
 pub mod init;
 pub mod layernorm;
 pub mod linear;

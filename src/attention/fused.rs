@@ -398,7 +398,7 @@ impl<W: Float<Wide = W>> Attend<W> {
 }
 
 /// Makes all others 0, and shows those that are seen.
-fn only_seen<W: Float>(scores: &mut [W], sees: Range<usize>) -> &mut [W] {
+pub(crate) fn only_seen<W: Float>(scores: &mut [W], sees: Range<usize>) -> &mut [W] {
     scores[..sees.start].fill(W::zero());
     scores[sees.end..].fill(W::zero());
     &mut scores[sees]
@@ -442,14 +442,14 @@ fn add<W: Float>(a: [W; 16], b: [W; 16]) -> [W; 16] {
 
 in_wide_registers! {
     /// The scores of a query with keys, one at every `step`-th element.
-    fn score_keys<'a, W>(query: &'a [W], keys: &'a [W], step: usize, scores: &'a mut [W]) -> () {
+    pub(crate) fn score_keys<'a, W>(query: &'a [W], keys: &'a [W], step: usize, scores: &'a mut [W]) -> () {
         for (score, key) in scores.iter_mut().zip(keys.chunks(step)) {
             *score = inner(query, key);
         }
     }
 
     /// Makes weights, not yet divided by their total, of scores. Returns the largest score and the total.
-    fn weigh<'a, W>(scores: &'a mut [W]) -> [W; 2] {
+    pub(crate) fn weigh<'a, W>(scores: &'a mut [W]) -> [W; 2] {
         let largest = largest(scores);
         scores.iter_mut().for_each(|score| *score = (*score - largest).exp_below_zero());
         [largest, sum(scores.len(), |j| scores[j])]

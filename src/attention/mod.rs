@@ -5,6 +5,7 @@
 mod cache;
 mod formula;
 mod fused;
+
 mod sizes;
 
 pub(crate) use cache::Before;
@@ -12,6 +13,7 @@ pub use cache::{Kept, KvCache};
 use formula::attention_in_texts;
 pub use formula::{biased_attention, causal_attention, causal_mask, repeat_kv, softmax_backward};
 pub(crate) use formula::{check_padding, padded_positions};
+pub(crate) use fused::{only_seen, score_keys, weigh};
 
 use crate::error::Result;
 use crate::linear::{Linear, LinearConfig};

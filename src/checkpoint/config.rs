@@ -4,7 +4,7 @@ use super::problem::CheckpointProblem as Problem;
 use super::scaling::{self, RopeScaling};
 use super::settings::{Settings, object};
 use crate::rope::MAX_TABLE_POSITIONS;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 /// The settings of a Llama checkpoint, by their names in `config.json`.
 #[derive(Debug, Clone, PartialEq)]
@@ -159,8 +159,11 @@ impl CheckpointConfig {
     /// Text that is no JSON object; a setting that is missing, that is no size or number, or that contradicts another; one
     /// that changes what a model computes, and is not computed here.
     pub fn parse(text: &str) -> Result<Self, Problem> {
-        let json = object(text)?;
-        let settings = Settings { json: &json, place: String::new() };
+        Self::of_json(&object(text)?)
+    }
+
+    pub(crate) fn of_json(json: &Map<String, Value>) -> Result<Self, Problem> {
+        let settings = Settings { json, place: String::new() };
         // Another kind of model has other settings, so its name says more than the first one that is missing.
         if let Some(other) = settings.get("model_type").filter(|kind| *kind != "llama") {
             return Err(settings.unsupported("model_type", "\"llama\"", other));

@@ -13,9 +13,9 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 /// The settings.
-pub(super) const CONFIG: &str = "config.json";
+pub(crate) const CONFIG: &str = "config.json";
 /// The settings of an adapter.
-pub(super) const ADAPTER: &str = "adapter_config.json";
+pub(crate) const ADAPTER: &str = "adapter_config.json";
 /// One file with all weights.
 pub(super) const WHOLE: &str = "model.safetensors";
 /// The list of the files, if there are several.
@@ -26,7 +26,7 @@ const PICKLES: [&str; 3] =
     ["pytorch_model.bin", "pytorch_model.bin.index.json", "consolidated.00.pth"];
 
 /// Entries of old checkpoints that are no weights: RoPE's frequencies.
-fn is_no_weight(name: &str) -> bool {
+pub(crate) fn is_no_weight(name: &str) -> bool {
     name.ends_with(".rotary_emb.inv_freq")
 }
 
@@ -80,13 +80,13 @@ fn bytes_of(
 }
 
 /// The text of a file that is not longer than any list or any settings.
-pub(super) fn text_of(file: &Path) -> std::result::Result<String, Problem> {
+pub(crate) fn text_of(file: &Path) -> std::result::Result<String, Problem> {
     check_file(file, BESIDE)?;
     std::fs::read_to_string(file).map_err(|e| Problem::File(e.to_string()))
 }
 
 /// A pipe has no end, and a device may have none.
-fn check_file(file: &Path, most: u64) -> std::result::Result<(), Problem> {
+pub(crate) fn check_file(file: &Path, most: u64) -> std::result::Result<(), Problem> {
     let about = std::fs::metadata(file).map_err(|e| match e.kind() {
         ErrorKind::NotFound => Problem::Missing(expected(file)),
         _ => Problem::File(e.to_string()),
@@ -137,7 +137,7 @@ fn expected(file: &Path) -> String {
 
 /// The files with weights: the single one if it is there, as transformers has it, and else those of the list. A list beside
 /// the single file is left over from a checkpoint that was there before.
-fn names(folder: &Path) -> Result<Vec<PathBuf>> {
+pub(crate) fn names(folder: &Path) -> Result<Vec<PathBuf>> {
     let (whole, index) = (folder.join(WHOLE), folder.join(INDEX));
     if whole.symlink_metadata().is_ok() || !index.exists() {
         return Ok(vec![whole]);

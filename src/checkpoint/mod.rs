@@ -7,12 +7,12 @@
 //! behind: a model is there when all of it is right.
 
 mod config;
-mod files;
+pub(crate) mod files;
 mod model;
 pub(crate) mod problem;
 mod save;
 mod scaling;
-mod settings;
+pub(crate) mod settings;
 
 pub use config::CheckpointConfig;
 pub use model::AsLlama;
@@ -109,7 +109,7 @@ const TABLE: &str = "model.embed_tokens.weight";
 /// The name of the output's matrix.
 const HEAD: &str = "lm_head.weight";
 
-fn refuse(file: &Path, problem: CheckpointProblem) -> Error {
+pub(crate) fn refuse(file: &Path, problem: CheckpointProblem) -> Error {
     Error::Checkpoint { path: file.display().to_string(), problem }
 }
 

@@ -222,6 +222,18 @@ pub enum CheckpointProblem {
         value: f64,
     },
 
+    /// Weights that need more memory than there is.
+    #[error(
+        "the weights need {needed} bytes of memory, and {available} are available: keep them as they are stored, or in fewer bytes \
+         each"
+    )]
+    Memory {
+        /// Bytes of the weights, kept as they were asked for.
+        needed: u64,
+        /// Bytes that the system still has.
+        available: u64,
+    },
+
     /// A file that is not what its ending says.
     #[error("it is not a complete .safetensors file ({0}); fetch it again")]
     NotSafetensors(String),

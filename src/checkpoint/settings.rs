@@ -4,7 +4,7 @@ use super::problem::CheckpointProblem as Problem;
 use serde_json::{Map, Value};
 
 /// The object in the text of a file. A byte order mark, with which some editors begin a file, is no part of it.
-pub(super) fn object(text: &str) -> Result<Map<String, Value>, Problem> {
+pub(crate) fn object(text: &str) -> Result<Map<String, Value>, Problem> {
     let text = text.strip_prefix('\u{FEFF}').unwrap_or(text);
     match serde_json::from_str(text) {
         Ok(Value::Object(json)) => Ok(json),
@@ -14,7 +14,7 @@ pub(super) fn object(text: &str) -> Result<Map<String, Value>, Problem> {
 }
 
 /// The settings of an object, and the place of the object in its file: its name and a dot, or nothing.
-pub(super) struct Settings<'j> {
+pub(crate) struct Settings<'j> {
     pub json: &'j Map<String, Value>,
     pub place: String,
 }

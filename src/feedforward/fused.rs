@@ -68,7 +68,7 @@ fn add_products<F: Float>(dy: &[F], slopes: &[F::Wide], sum: &mut [F]) {
 
 in_wide_registers! {
     /// `b = silu(a) b`
-    fn gate_rows<'a, W>(a: &'a [W], b: &'a mut [W]) -> () {
+    pub(crate) fn gate_rows<'a, W>(a: &'a [W], b: &'a mut [W]) -> () {
         for (b, a) in b.iter_mut().zip(a) {
             *b *= *a * sigmoid(*a);
         }

@@ -6,6 +6,7 @@ mod formula;
 mod fused;
 
 pub use formula::{ffn_hidden_size, silu_mul};
+pub(crate) use fused::gate_rows;
 
 use crate::error::Result;
 use crate::linear::{Linear, LinearConfig};

@@ -14,13 +14,26 @@ pub struct SamplingConfig {
     /// Only the likeliest tokens may be drawn that together have this probability: each is kept before whom less than
     /// `top_p` was kept. Default 1: all.
     pub top_p: f64,
+    /// Only tokens may be drawn that are at least this many times as likely as the likeliest. Default 0: all. Source: Nguyen et
+    /// al. 2024, "Turning Up the Heat: Min-p Sampling".
+    pub min_p: f64,
+    /// The logit of a token that the text has already is divided by it, or multiplied where it is below 0. Default 1:
+    /// nothing changes. Source: Keskar et al. 2019, "CTRL".
+    pub repetition_penalty: f64,
     /// Seed of the draws. Default 42.
     pub seed: u64,
 }
 
 impl Default for SamplingConfig {
     fn default() -> Self {
-        Self { temperature: 1.0, top_k: None, top_p: 1.0, seed: 42 }
+        Self {
+            temperature: 1.0,
+            top_k: None,
+            top_p: 1.0,
+            min_p: 0.0,
+            repetition_penalty: 1.0,
+            seed: 42,
+        }
     }
 }
 
@@ -36,7 +49,46 @@ impl SamplingConfig {
         require(warm.is_finite() && warm >= 0.0, "temperature", rule, warm)?;
         require(self.top_k != Some(0), "top_k", "at least 1", 0.0)?;
         let rule = "above 0 and at most 1";
-        require(self.top_p > 0.0 && self.top_p <= 1.0, "top_p", rule, self.top_p)
+        require(self.top_p > 0.0 && self.top_p <= 1.0, "top_p", rule, self.top_p)?;
+        let (rule, least) = ("at least 0 and at most 1", self.min_p);
+        require((0.0..=1.0).contains(&least), "min_p", rule, least)?;
+        let penalty = self.repetition_penalty;
+        let rule = "finite and above 0";
+        require(penalty.is_finite() && penalty > 0.0, "repetition_penalty", rule, penalty)
+    }
+
+    /// Makes tokens that a text has already less likely: `repetition_penalty`.
+    ///
+    /// # Errors
+    /// Settings that are outside their range; an id that has no logit.
+    pub fn penalize(&self, logits: &mut [f32], text: &[usize]) -> Result<()> {
+        self.check()?;
+        let mut seen = vec![false; logits.len()];
+        for (position, id) in text.iter().enumerate() {
+            let Some(seen) = seen.get_mut(*id) else {
+                let (id, vocab_size) = (*id, logits.len());
+                return Err(Error::TokenId { id, batch: 0, position, vocab_size });
+            };
+            *seen = true;
+        }
+        let penalty = self.repetition_penalty as f32;
+        for (logit, _) in logits.iter_mut().zip(seen).filter(|(_, seen)| *seen) {
+            *logit = if *logit < 0.0 { *logit * penalty } else { *logit / penalty };
+        }
+        Ok(())
+    }
+
+    /// With which probability each token is drawn, `[v]`, for the logits `[v]` of one place.
+    ///
+    /// # Errors
+    /// As for [`choose`](Self::choose).
+    pub fn probabilities(&self, logits: &[f32]) -> Result<Vec<f64>> {
+        self.check()?;
+        let kept = self.kept(logits)?;
+        let total: f64 = kept.iter().map(|(_, p)| p).sum();
+        let mut all = vec![0.0; logits.len()];
+        kept.into_iter().for_each(|(id, p)| all[id] = p / total);
+        Ok(all)
     }
 
     // ANCHOR: sample
@@ -45,7 +97,7 @@ impl SamplingConfig {
     /// no token has, where a table was padded.
     ///
     /// # Errors
-    /// A temperature below 0 or not finite, `top_k` 0, `top_p` outside `(0, 1]`, `unit` outside `[0, 1)`. No logits; a
+    /// Settings that are outside their range; `unit` outside `[0, 1)`. No logits; a
     /// logit that is NaN or plus infinity; none that is above minus infinity.
     pub fn choose(&self, logits: &[f32], unit: f64) -> Result<usize> {
         self.check()?;
@@ -99,6 +151,7 @@ impl SamplingConfig {
         });
         let inside = inside.count();
         kept.truncate(inside);
+        kept.retain(|(_, p)| *p >= self.min_p); // the likeliest has 1
         Ok(kept)
     }
     // ANCHOR_END: sample
@@ -123,7 +176,8 @@ impl Sampler {
     /// A sampler that begins with its seed.
     ///
     /// # Errors
-    /// A temperature below 0 or not finite, `top_k` 0, `top_p` outside `(0, 1]`.
+    /// A temperature below 0 or not finite, `top_k` 0, `top_p` outside `(0, 1]`, `min_p` outside `[0, 1]`, a
+    /// `repetition_penalty` that is not finite or not above 0.
     pub fn new(config: SamplingConfig) -> Result<Self> {
         config.check()?;
         Ok(Self { config, random: Mt64::new(config.seed) })

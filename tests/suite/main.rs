@@ -32,6 +32,7 @@ mod fused;
 #[cfg(feature = "f16")]
 mod half_precision;
 mod implementations;
+mod inference;
 mod init;
 mod layernorm;
 mod loss;

@@ -87,8 +87,14 @@ pub fn run(arguments: &GenerateArguments, mine: Option<&Mine>) -> Result<bool> {
         seed,
         mine: is_mine,
     } = arguments;
-    let config =
-        SamplingConfig { temperature: *temperature, top_k: *top_k, top_p: *top_p, seed: *seed };
+    let config = SamplingConfig {
+        temperature: *temperature,
+        top_k: *top_k,
+        top_p: *top_p,
+        min_p: *min_p,
+        repetition_penalty: *repetition_penalty,
+        seed: *seed,
+    };
     let mut sampler = Sampler::new(config)?;
     let (mut writer, opened) = open(model, asked(*is_mine, mine)?)?;
     let Opened { tokens, state, checkpoint, .. } = opened;

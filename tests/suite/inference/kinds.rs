@@ -1,0 +1,294 @@
+//! Weights and keys in fewer bytes, beside `f32`.
+
+use super::*;
+use quadrivium::checkpoint::Checkpoint;
+use quadrivium::model::{LlamaTransformer, SamplingConfig, Tied};
+use quadrivium::tensor::*;
+use std::ops::ControlFlow;
+
+const KINDS: [WeightKind; 7] = [
+    WeightKind::AsStored,
+    WeightKind::F32,
+    WeightKind::Bf16,
+    WeightKind::F16,
+    WeightKind::Int8,
+    WeightKind::Int4 { group_size: 32 },
+    WeightKind::Int4 { group_size: 128 },
+];
+
+fn golden(name: &str) -> PathBuf {
+    root().join("tests/goldens").join(name)
+}
+
+/// What one number that is kept is off by at most, beside the largest that shares a factor with it.
+fn unit(kind: WeightKind) -> f64 {
+    match kind {
+        WeightKind::Bf16 => 2f64.powi(-8),
+        WeightKind::F16 => 2f64.powi(-11),
+        WeightKind::Int8 => 0.5 / 127.0 * (1.0 + 1e-5),
+        // The factor of a group is rounded to f16.
+        WeightKind::Int4 { .. } => 0.5 / 7.0 + 2f64.powi(-11),
+        _ => 0.0,
+    }
+}
+
+#[test]
+fn weights_are_off_by_what_their_kind_says() {
+    for folder in folders() {
+        let largest = largest_weight(&folder);
+        for kind in KINDS {
+            let error = LlamaModel::open_with(&folder, kind).unwrap().weights().error;
+            assert!(
+                error.largest <= unit(kind) * largest + 1e-7,
+                "{} {kind}: {error:?}",
+                name(&folder)
+            );
+            assert_eq!(error.largest == 0.0, error.relative() == 0.0);
+            let must_differ = matches!(kind, WeightKind::Int8 | WeightKind::Int4 { .. });
+            assert!(!must_differ || error.relative() > 1e-3, "{} {kind}: {error:?}", name(&folder));
+        }
+    }
+}
+
+fn largest_weight(folder: &Path) -> f64 {
+    let mut largest = 0f64;
+    for file in fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
+        let is_weights = file.extension().is_some_and(|end| end == "safetensors");
+        if !is_weights || file.ends_with("expected.safetensors") {
+            continue;
+        }
+        let bytes = fs::read(&file).unwrap();
+        for (_, tensor) in SafeTensors::deserialize(&bytes).unwrap().iter() {
+            let of = |x: &[u8]| match tensor.dtype() {
+                safetensors::Dtype::F32 => f32::from_le_bytes(x.try_into().unwrap()).into(),
+                safetensors::Dtype::F16 => half::f16::from_le_bytes(x.try_into().unwrap()).into(),
+                _ => half::bf16::from_le_bytes(x.try_into().unwrap()).into(),
+            };
+            let size = tensor.dtype().bitsize() / 8;
+            largest =
+                tensor.data().chunks(size).map(of).fold(largest, |a: f64, x: f64| a.max(x.abs()));
+        }
+    }
+    largest
+}
+
+/// The fewer bits, the farther; and `f32` is what the file has.
+#[test]
+fn logits_of_each_kind() {
+    for folder in folders() {
+        let text = ids(&expected(&folder)["ids"]);
+        let of = |kind| LlamaModel::open_with(&folder, kind).unwrap().logits(&text).unwrap();
+        let stored = of(WeightKind::AsStored);
+        assert_eq!(stored, of(WeightKind::F32));
+        let size =
+            (stored.iter().map(|x| f64::from(x * x)).sum::<f64>() / stored.len() as f64).sqrt();
+        let off = |found: &[f32]| {
+            let squares = found.iter().zip(&stored).map(|(a, b)| f64::from(a - b).powi(2));
+            (squares.sum::<f64>() / stored.len() as f64).sqrt() / size
+        };
+        for (kind, most) in KINDS[2..].iter().zip([0.05, 0.01, 0.15, 1.2, 1.2]) {
+            let off = off(&of(*kind));
+            assert!(off < most, "{} {kind}: {off}", name(&folder));
+        }
+    }
+}
+
+/// The typed model, which computes with dfdx, is the reference.
+#[test]
+fn a_llama_computes_what_the_typed_model_computes() {
+    type Typed<const NKV: usize, O> = LlamaTransformer<61, 24, 6, NKV, 4, 40, 2, f32, Dev, O>;
+    fn compare<const NKV: usize>(name: &str) {
+        let checkpoint = Checkpoint::open(golden("llama").join(name)).unwrap();
+        let ids: Vec<usize> = (0..40).map(|t| (t * 7 + t * t) % 61).collect();
+        let shaped = crate::support::ids(&ids, (1, 40));
+        let want = match checkpoint.config().tie_word_embeddings {
+            true => Typed::<NKV, Tied>::from_checkpoint(&dev(), &checkpoint).unwrap().try_forward(shaped),
+            false => Typed::<NKV, quadrivium::linear::Linear<Const<24>, Const<61>, f32, Dev>>::from_checkpoint(&dev(), &checkpoint)
+                .unwrap()
+                .try_forward(shaped),
+        };
+        let want: Vec<f64> = want.unwrap().as_vec().iter().map(|x| f64::from(*x)).collect();
+        let largest = want.iter().fold(0.0f64, |a, x| a.max(x.abs()));
+        let model = LlamaModel::open(golden("llama").join(name)).unwrap();
+        let off = farthest(&model.logits(&ids).unwrap(), &want) / largest;
+        assert!(off < 2e-6, "{name}: {off}");
+    }
+    compare::<6>("plain");
+    compare::<2>("grouped");
+    compare::<1>("one-key");
+    compare::<2>("tied");
+    compare::<2>("sharded");
+}
+
+/// A text is the same in one call, in pieces of any size, and token by token, whatever is beside it.
+#[test]
+fn a_text_in_pieces_is_the_text() {
+    for folder in folders() {
+        let model = LlamaModel::open(&folder).unwrap();
+        if model.config().llama.rope_scaling != quadrivium::checkpoint::RopeScaling::None {
+            continue; // frequencies may follow the length of a call
+        }
+        let v = model.config().llama.vocab_size;
+        let text: Vec<usize> = (0..100).map(|t| (t * t + 3 * t) % v).collect();
+        let whole = model.logits(&text).unwrap();
+        let largest = whole.iter().fold(0f32, |a, x| a.max(x.abs()));
+        for piece in [1, 3, 17, 64] {
+            let mut caches = vec![model.cache(CacheKind::F32), model.cache(CacheKind::F32)];
+            let mut end = 0;
+            for new in text.chunks(piece) {
+                end += new.len();
+                if caches[0].len() > 40 {
+                    caches[0] = model.cache(CacheKind::F32);
+                }
+                let logits = model.decode(&[&text[..1 + end % 3], new], &mut caches).unwrap();
+                let want = &whole[(end - 1) * v..end * v];
+                for (a, b) in logits[v..].iter().zip(want) {
+                    assert!((a - b).abs() < 1e-5 * largest, "{} {piece} {end}", name(&folder));
+                }
+            }
+            assert_eq!(caches[1].ids(), text);
+        }
+    }
+}
+
+#[test]
+fn keys_in_fewer_bytes() {
+    for folder in folders() {
+        let model = LlamaModel::open(&folder).unwrap();
+        let expected = expected(&folder);
+        let prompt = ids(&expected["prompt_1"]);
+        let of = |kind| {
+            let mut caches = [model.cache(kind)];
+            let first = model.decode(&[&prompt], &mut caches).unwrap();
+            let after = model.decode(&[&[1, 2, 3]], &mut caches).unwrap();
+            ([first, after].concat(), caches[0].bytes())
+        };
+        let (want, bytes) = of(CacheKind::F32);
+        let largest = want.iter().fold(0f32, |a, x| a.max(x.abs()));
+        for (kind, most, share) in [(CacheKind::F16, 0.01, 0.5), (CacheKind::Int8, 0.2, 0.51)] {
+            let (found, fewer) = of(kind);
+            let off = found.iter().zip(&want).map(|(a, b)| (a - b).abs()).fold(0f32, f32::max);
+            assert!(
+                off / largest < most && off > 0.0,
+                "{} {kind:?}: {}",
+                name(&folder),
+                off / largest
+            );
+            assert!(
+                fewer as f64 <= share * bytes as f64,
+                "{} {kind:?}: {fewer} of {bytes}",
+                name(&folder)
+            );
+        }
+    }
+}
+
+/// Pages that no layer looks back on are given back.
+#[test]
+fn a_window_bounds_the_cache() {
+    let mut bounded = 0;
+    for folder in folders() {
+        let model = LlamaModel::open(&folder).unwrap();
+        let Some(window) = model.config().layers[0].window else { continue };
+        if model.config().layers.iter().any(|layer| layer.window != Some(window)) {
+            continue;
+        }
+        let mut caches = [model.cache(CacheKind::F32)];
+        let mut most = 0;
+        for t in 0..120 {
+            model.decode(&[&[t % 7]], &mut caches).unwrap();
+            most = most.max(caches[0].bytes());
+        }
+        let page =
+            2 * 64 * 4 * model.config().llama.num_key_value_heads * model.config().llama.head_dim;
+        assert!(most <= 2 * page * model.config().layers.len(), "{}", name(&folder));
+        let error = caches[0].truncate(10).unwrap_err().to_string();
+        assert!(error.contains("begin with a new cache"), "{error}");
+        bounded += 1;
+    }
+    assert!(bounded > 0);
+}
+
+#[test]
+fn texts_of_a_batch_end_at_different_times() {
+    let folder = golden("families/llama-0");
+    let model = LlamaModel::open(&folder).unwrap();
+    let sampling =
+        SamplingConfig { temperature: 0.9, repetition_penalty: 1.1, seed: 7, ..Default::default() };
+    let v = model.config().llama.vocab_size;
+    // Some token that comes early in one text and not in the other.
+    let free = GenerateConfig {
+        sampling,
+        max_new_tokens: 20,
+        eos_token_id: Some(vec![]),
+        ..Default::default()
+    };
+    let prompts: [&[usize]; 2] = [&[1, 2, 3], &[4]];
+    let go_on = |_: usize, _: usize| ControlFlow::Continue(());
+    let all = model.generate(&prompts, &free, go_on).unwrap();
+    assert!(all.iter().all(|text| text.len() == 20));
+    let end = all[0][4];
+    let ends = GenerateConfig { eos_token_id: Some(vec![end]), ..free.clone() };
+    let cut = model.generate(&prompts, &ends, go_on).unwrap();
+    for (cut, all) in cut.iter().zip(&all) {
+        let want = all.iter().position(|id| *id == end).map_or(20, |place| place + 1);
+        assert_eq!(cut, &all[..want]);
+    }
+    // Text 1 alone, with the seed that it has beside text 0.
+    let alone = GenerateConfig { sampling: SamplingConfig { seed: 8, ..sampling }, ..free.clone() };
+    assert_eq!(model.generate(&prompts[1..], &alone, go_on).unwrap()[0], all[1]);
+    // A stop word ends one text.
+    let mut told = Vec::new();
+    let stopped = model.generate(&prompts, &free, |nth, id| {
+        told.push((nth, id));
+        if nth == 0 && told.len() > 6 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    });
+    let stopped = stopped.unwrap();
+    assert!(stopped[0].len() < 6 && stopped[1] == all[1], "{stopped:?}");
+    assert_eq!(told.len(), stopped[0].len() + 20);
+    // What is suppressed is never drawn.
+    let none = GenerateConfig { suppress_tokens: (0..v).filter(|id| *id != 5).collect(), ..free };
+    assert_eq!(model.generate(&prompts, &none, go_on).unwrap(), vec![vec![5; 20]; 2]);
+}
+
+#[test]
+fn processors_are_those_of_transformers() {
+    let bytes = fs::read(golden("sampling.safetensors")).unwrap();
+    let (_, about) = SafeTensors::read_metadata(&bytes).unwrap();
+    let cases: serde_json::Value =
+        serde_json::from_str(&about.metadata().as_ref().unwrap()["cases"]).unwrap();
+    let file = SafeTensors::deserialize(&bytes).unwrap();
+    let mut cut = 0;
+    for case in cases.as_array().unwrap() {
+        let of = |what: &str| {
+            file.tensor(&format!("{}.{what}", case["name"].as_str().unwrap())).unwrap()
+        };
+        let number = |what: &str| case[what].as_f64().unwrap();
+        let config = SamplingConfig {
+            temperature: number("temperature"),
+            top_k: Some(number("top_k") as usize).filter(|k| *k > 0),
+            top_p: number("top_p"),
+            min_p: number("min_p"),
+            repetition_penalty: number("repetition_penalty"),
+            ..Default::default()
+        };
+        let (logits, text) = (of("logits"), of("text"));
+        let mut logits: Vec<f32> =
+            logits.data().chunks(4).map(|x| f32::from_le_bytes(x.try_into().unwrap())).collect();
+        let text: Vec<usize> = text
+            .data()
+            .chunks(8)
+            .map(|x| u64::from_le_bytes(x.try_into().unwrap()) as usize)
+            .collect();
+        config.penalize(&mut logits, &text).unwrap();
+        let found = config.probabilities(&logits).unwrap();
+        let want = of("probabilities");
+        for (found, want) in found.iter().zip(want.data().chunks(8)) {
+            let want = f64::from_le_bytes(want.try_into().unwrap());
+            assert!((found - want).abs() < 1e-5, "{case}: {found} {want}");
+            assert_eq!(*found < 1e-12, want < 1e-12, "{case}");
+            cut += usize::from(want == 0.0);
+        }
+    }
+    assert!(cut > 100);
+}
