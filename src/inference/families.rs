@@ -285,9 +285,10 @@ fn layers(family: Family, settings: &Settings) -> Result<Vec<LayerConfig>, Probl
         Family::SmolLm3 => 0,
         _ => match settings.get("max_window_layers") {
             None => 28,
-            Some(value) => value.as_u64().map(|from| from as usize).ok_or_else(|| {
-                settings.refuse("max_window_layers", "a whole number", value)
-            })?,
+            Some(value) => value
+                .as_u64()
+                .map(|from| from as usize)
+                .ok_or_else(|| settings.refuse("max_window_layers", "a whole number", value))?,
         },
     };
     for (nth, layer) in layers.iter_mut().enumerate() {

@@ -108,7 +108,7 @@ impl LlamaModel {
     /// As for [`decode`](Self::decode).
     pub fn logits(&self, ids: &[usize]) -> Result<Vec<f32>> {
         let caches = &mut [self.cache(CacheKind::F32)];
-        let x = self.forward(&[ids], caches)?;
+        let x = self.forward(&[ids], caches, |_, _, _| ())?;
         Ok(self.head(&x))
     }
 
@@ -120,7 +120,7 @@ impl LlamaModel {
     /// `vocab_size`; a text longer than [`positions`](crate::checkpoint::CheckpointConfig::positions), unless its frequencies
     /// follow its length. Then the caches are as they were.
     pub fn decode(&self, new: &[&[usize]], caches: &mut [TextCache]) -> Result<Vec<f32>> {
-        let x = self.forward(new, caches)?;
+        let x = self.forward(new, caches, |_, _, _| ())?;
         let h = self.config.llama.hidden_size;
         let mut end = 0;
         let mut last = Vec::with_capacity(new.len() * h);
@@ -131,6 +131,38 @@ impl LlamaModel {
         Ok(self.head(&last))
     }
 
+    /// The weights of attention in each layer on a whole text, `[nh, s, s]`: row `i` of a head says how much of each value token
+    /// `i` takes.
+    ///
+    /// # Errors
+    /// As for [`decode`](Self::decode).
+    pub fn attention(&self, ids: &[usize]) -> Result<Vec<Vec<f32>>> {
+        let llama = &self.config.llama;
+        let (nh, nkv, hd) = (llama.num_attention_heads, llama.num_key_value_heads, llama.head_dim);
+        let (s, root) = (ids.len(), (hd as f32).sqrt());
+        let mut layers = Vec::new();
+        self.forward(&[ids], &mut [self.cache(CacheKind::F32)], |layer, q, k| {
+            let mut weights = vec![0.0; nh * s * s];
+            for (row, weights) in weights.chunks_mut(s).enumerate() {
+                let (head, i) = (row / s, row % s);
+                let window = self.config.layers[layer].window;
+                let first = window.map_or(0, |window| (i + 1).saturating_sub(window));
+                let query = &q[(i * nh + head) * hd..][..hd];
+                for (j, weight) in weights.iter_mut().enumerate().take(i + 1).skip(first) {
+                    let key = &k[(j * nkv + head / (nh / nkv)) * hd..][..hd];
+                    *weight = query.iter().zip(key).map(|(q, k)| q * k).sum::<f32>() / root;
+                }
+                let seen = &mut weights[first..=i];
+                let largest = seen.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+                seen.iter_mut().for_each(|weight| *weight = (*weight - largest).exp());
+                let total: f32 = seen.iter().sum();
+                seen.iter_mut().for_each(|weight| *weight /= total);
+            }
+            layers.push(weights);
+        })?;
+        Ok(layers)
+    }
+
     fn head(&self, x: &[f32]) -> Vec<f32> {
         let x = self.normalized(x, &self.norm);
         let matrix = self.lm_head.as_ref().unwrap_or(&self.embed_tokens);
@@ -139,8 +171,13 @@ impl LlamaModel {
         logits
     }
 
-    /// What comes out of the last layer, `[all new tokens, h]`.
-    fn forward(&self, new: &[&[usize]], caches: &mut [TextCache]) -> Result<Vec<f32>> {
+    /// What comes out of the last layer, `[all new tokens, h]`. `watch` is shown the queries and keys of each layer, rotated.
+    fn forward(
+        &self,
+        new: &[&[usize]],
+        caches: &mut [TextCache],
+        mut watch: impl FnMut(usize, &[f32], &[f32]),
+    ) -> Result<Vec<f32>> {
         self.check(new, caches)?;
         let mut anew = Vec::new();
         for (ids, cache) in new.iter().zip(&mut *caches) {
@@ -160,8 +197,13 @@ impl LlamaModel {
         let lengths: Vec<usize> = anew.iter().map(|ids| ids.len()).collect();
         for (nth, (layer, config)) in self.layers.iter().zip(&self.config.layers).enumerate() {
             let normalized = self.normalized(&x, &layer.input_layernorm);
-            let found =
-                self.attention((nth, layer, *config), &normalized, &turns, &lengths, caches);
+            let found = self.attend(
+                (nth, layer, *config),
+                &normalized,
+                (&turns, &lengths),
+                caches,
+                &mut watch,
+            );
             add(&mut x, &layer.o_proj.of(&found));
             let normalized = self.normalized(&x, &layer.post_attention_layernorm);
             let (gate, mut up) = (layer.gate_proj.of(&normalized), layer.up_proj.of(&normalized));
@@ -181,13 +223,13 @@ impl LlamaModel {
         Ok(of_new)
     }
 
-    fn attention(
+    fn attend(
         &self,
         (nth, layer, config): (usize, &Layer, LayerConfig),
         x: &[f32],
-        turns: &[Turns],
-        lengths: &[usize],
+        (turns, lengths): (&[Turns], &[usize]),
         caches: &mut [TextCache],
+        watch: &mut impl FnMut(usize, &[f32], &[f32]),
     ) -> Vec<f32> {
         let llama = &self.config.llama;
         let heads @ [nh, nkv, hd] =
@@ -218,6 +260,7 @@ impl LlamaModel {
             work.push((attend, queries, now));
             (from, rest) = (from + s, after);
         }
+        watch(nth, &q, &k);
         let q = &q;
         let work = work.iter_mut().flat_map(|(attend, queries, y)| {
             let s = queries.len() / (nh * hd);

@@ -46,20 +46,7 @@ impl LlamaModel {
                 group_size as f64,
             )?;
         }
-        let file = folder.join(files::CONFIG);
-        let config = files::text_of(&file).and_then(|text| DecoderConfig::parse(&text));
-        let mut config = config.map_err(|problem| refuse(&file, problem))?;
-        if folder.join(files::ADAPTER).exists() {
-            return Err(refuse(&folder.join(files::ADAPTER), Problem::Adapter));
-        }
-        let file = folder.join("generation_config.json");
-        if file.exists() {
-            let ids = files::text_of(&file).and_then(|text| eos_of(&text));
-            // As transformers has it: what stands there goes before what config.json says.
-            let ids = ids.map_err(|problem| refuse(&file, problem))?;
-            config.llama.eos_token_id =
-                if ids.is_empty() { config.llama.eos_token_id } else { ids };
-        }
+        let config = DecoderConfig::open(folder)?;
         let rotation = Rotation::new(&config)?;
         let mut reader = Reader::new(folder, &config, kind)?;
         reader.check_memory()?;
@@ -77,6 +64,33 @@ impl LlamaModel {
             report.bytes_of_a_token -= embed_tokens.bytes();
         }
         Ok(Self { config, embed_tokens, layers, norm, lm_head, rotation, report })
+    }
+}
+
+impl DecoderConfig {
+    /// The settings of the checkpoint in a folder. The tokens that end a text are those of its `generation_config.json`, if it names
+    /// some, as transformers has it.
+    ///
+    /// # Errors
+    /// A folder without a `config.json` that can be read; settings that [`parse`](Self::parse) refuses; an adapter beside the
+    /// weights, which transformers would put on them.
+    pub fn open(folder: impl AsRef<Path>) -> Result<Self> {
+        let folder = folder.as_ref();
+        let file = folder.join(files::CONFIG);
+        let config = files::text_of(&file).and_then(|text| Self::parse(&text));
+        let mut config = config.map_err(|problem| refuse(&file, problem))?;
+        if folder.join(files::ADAPTER).exists() {
+            return Err(refuse(&folder.join(files::ADAPTER), Problem::Adapter));
+        }
+        let file = folder.join("generation_config.json");
+        if file.exists() {
+            let ids = files::text_of(&file).and_then(|text| eos_of(&text));
+            let ids = ids.map_err(|problem| refuse(&file, problem))?;
+            if !ids.is_empty() {
+                config.llama.eos_token_id = ids;
+            }
+        }
+        Ok(config)
     }
 }
 

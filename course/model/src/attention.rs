@@ -4,9 +4,9 @@ use crate::error::{Error, Result};
 use crate::figures;
 use crate::opened::{Opened, has_positions};
 use crate::show::Show;
-use crate::sizes::{Size, Small, Tiny, device};
 use course::arguments::AttentionArguments;
-use notebook_support::attention::maps::{LEAST, Maps, look};
+use notebook_support::attention::maps::{LEAST, Maps, heads};
+use quadrivium::inference::LlamaModel;
 use std::path::Path;
 
 /// The most tokens that a map has room for.
@@ -17,22 +17,19 @@ const MOST: usize = 64;
 /// # Errors
 /// A model that can't be read; a text of too few or too many tokens.
 pub fn maps(model: &Path, prompt: &str) -> Result<Maps> {
-    let dev = device();
     let (opened, (ids, blocks)) = Opened::with(model, |opened| {
-        let Opened { checkpoint, tokens, size, .. } = opened;
-        has_positions(checkpoint.config(), LEAST)?;
+        let Opened { folder, config, tokens, .. } = opened;
+        has_positions(&config.llama, LEAST)?;
         let ids = tokens.encode(prompt)?;
         if ids.is_empty() {
             return Err(Error::Prompt);
         }
-        let most = MOST.min(checkpoint.config().max_position_embeddings);
+        let most = MOST.min(config.llama.max_position_embeddings);
         if !(LEAST..=most).contains(&ids.len()) {
             return Err(Error::PromptLength { tokens: ids.len(), least: LEAST, most });
         }
-        let blocks = match size {
-            Size::Small => look(&Small::from_checkpoint(&dev, checkpoint)?, &dev, &ids)?,
-            Size::Tiny => look(&Tiny::from_checkpoint(&dev, checkpoint)?, &dev, &ids)?,
-        };
+        let weights = LlamaModel::open(folder)?.attention(&ids)?; //          [L][nh, s, s]
+        let blocks = weights.iter().map(|weights| heads(weights, ids.len())).collect();
         Ok((ids, blocks))
     })?;
     Ok(Maps { tokens: opened.tokens.visible(&ids)?, blocks })

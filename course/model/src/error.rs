@@ -276,8 +276,13 @@ impl From<quadrivium::Error> for Error {
 
 /// The option of a command that gives a setting of the library.
 fn option(setting: &str) -> Option<&'static str> {
-    const OPTIONS: [(&str, &str); 3] =
-        [("temperature", "--temperature"), ("top_k", "--top-k"), ("top_p", "--top-p")];
+    const OPTIONS: [(&str, &str); 5] = [
+        ("temperature", "--temperature"),
+        ("top_k", "--top-k"),
+        ("top_p", "--top-p"),
+        ("min_p", "--min-p"),
+        ("repetition_penalty", "--repetition-penalty"),
+    ];
     OPTIONS.iter().find(|(name, _)| *name == setting).map(|(_, option)| *option)
 }
 

@@ -1,43 +1,32 @@
 //! `cargo course model eval`.
 
+use crate::batches::Batch;
 use crate::corpus::{Corpus, by_position, mean};
 use crate::error::{Error, Result, shown};
 use crate::figures;
-use crate::network::{Library, Network, Trainee};
-use crate::opened::{Opened, has_positions};
+use crate::generate::kind_of;
+use crate::opened::Opened;
 use crate::show::Show;
-use crate::sizes::{SMALL_VOCAB, Size, Small, TINY_VOCAB, Tiny, device};
 use crate::text::Text;
-use crate::train::losses;
 use course::arguments::EvalArguments;
+use quadrivium::inference::LlamaModel;
+
+/// Tokens that the model sees at once, if it has so many positions.
+const WINDOW: usize = 128;
 
 /// Looks at a model's held-out loss, as a whole and by position.
 ///
 /// # Errors
 /// A model or a text that can't be used; a figure that can't be written.
 pub fn run(arguments: &EvalArguments) -> Result<bool> {
-    let EvalArguments { text: named, model: place, out } = arguments;
+    let EvalArguments { text: named, model: place, weights, out } = arguments;
     let text = Text::read(named)?;
     text.check()?;
-    let dev = device();
-    let (opened, network) = Opened::with(place, |Opened { checkpoint, size, .. }| {
-        let config = checkpoint.config().clone();
-        let network: Box<dyn Network> = match size {
-            Size::Small => {
-                let model = Small::from_checkpoint(&dev, checkpoint)?;
-                Box::new(Trainee::<SMALL_VOCAB, _>::new(&dev, model, Library, config)?)
-            }
-            Size::Tiny => {
-                let model = Tiny::from_checkpoint(&dev, checkpoint)?;
-                Box::new(Trainee::<TINY_VOCAB, _>::new(&dev, model, Library, config)?)
-            }
-        };
-        Ok(network)
-    })?;
-    let Opened { checkpoint, tokens, size, state } = opened;
-    let config = checkpoint.config();
-    has_positions(config, size.batch().1)?;
-    let corpus = Corpus::with_tokens(&text, tokens, size.batch(), config.vocab_size)?;
+    let (opened, model) = Opened::with(place, |opened| Ok(LlamaModel::open(&opened.folder)?))?;
+    let Opened { folder, config, tokens, state } = opened;
+    let config = &config.llama;
+    let s = WINDOW.min(config.max_position_embeddings);
+    let corpus = Corpus::with_tokens(&text, tokens, (1, s), config.vocab_size)?;
     // Where no run wrote the model, it is unknown what it has seen.
     let is_another = match &state {
         Some(state) => state.settings.text != corpus.fingerprint()?,
@@ -47,11 +36,10 @@ pub fn run(arguments: &EvalArguments) -> Result<bool> {
         return Err(Error::OtherText { path: shown(place) });
     }
     let mut show = Show::new();
-    let model = show.measured(|| losses(network.as_ref(), &corpus))?;
+    let of_model = show.measured(|| losses(&model, &corpus))?;
     let out = out.as_ref().unwrap_or(place);
     let trigram = corpus.trigram_losses();
-    let s = size.batch().1;
-    let (model_by, trigram_by) = (by_position(&model, s), by_position(&trigram, s));
+    let (model_by, trigram_by) = (by_position(&of_model, s), by_position(&trigram, s));
     std::fs::create_dir_all(out).map_err(|e| Error::write(out, e))?;
     let figure = out.join("positions.svg");
     figures::write(&figure, &notebook_support::training::by_position(&model_by, &trigram_by)?)?;
@@ -61,7 +49,15 @@ pub fn run(arguments: &EvalArguments) -> Result<bool> {
         show.another_text()?;
     }
     show.model(config)?;
-    show.result(&corpus, &trigram, &model, None)?;
+    show.result(&corpus, &trigram, &of_model, None)?;
+    if !weights.is_empty() {
+        show.kinds(None, mean(&of_model), model.weights())?;
+    }
+    for kind in weights {
+        let model = LlamaModel::open_with(&folder, kind_of(*kind))?;
+        let loss = mean(&show.measured(|| losses(&model, &corpus))?);
+        show.kinds(Some(mean(&of_model)), loss, model.weights())?;
+    }
     let rows = bands(s).map(|(from, to)| {
         let of = |by: &[f64]| mean(&by[from - 1..to]);
         (from, to, of(&model_by), of(&trigram_by))
@@ -69,6 +65,21 @@ pub fn run(arguments: &EvalArguments) -> Result<bool> {
     show.positions(rows)?;
     show.figure(&figure)?;
     Ok(true)
+}
+
+/// The loss of each token of the held-out text.
+fn losses(model: &LlamaModel, corpus: &Corpus) -> Result<Vec<f64>> {
+    let v = model.config().llama.vocab_size;
+    let mut losses = Vec::new();
+    for Batch { ids, next, .. } in corpus.asked() {
+        let logits = model.logits(&ids)?; //                                  [s, v]
+        for (logits, next) in logits.chunks(v).zip(next) {
+            let largest = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+            let sum: f64 = logits.iter().map(|z| f64::from(z - largest).exp()).sum();
+            losses.push(sum.ln() + f64::from(largest - logits[next]));
+        }
+    }
+    Ok(losses)
 }
 
 /// How many tokens the model sees: 1, 2, 3 to 4, 5 to 8, and so on to `s`.

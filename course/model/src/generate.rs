@@ -4,72 +4,67 @@ use crate::error::{Error, Result};
 use crate::mine::{Mine, asked};
 use crate::opened::Opened;
 use crate::run::State;
-use crate::sizes::{Size, Small, Tiny, device};
+use crate::sizes::Size;
 use crate::tokens::Tokens;
 use crate::writer::Writer;
-use course::arguments::GenerateArguments;
+use course::arguments::{GenerateArguments, Weights};
 use notebook_support::plot::thousands;
-use quadrivium::model::{LlamaCache, Sampler, SamplingConfig};
-use quadrivium::tensor::*;
+use quadrivium::checkpoint::Checkpoint;
+use quadrivium::inference::{CacheKind, LlamaModel, TextCache, WeightKind};
+use quadrivium::model::{Sampler, SamplingConfig};
 use std::io::Write;
 use std::path::Path;
 
-/// A model with its cache.
-struct Cached<M, C> {
-    model: M,
-    cache: C,
-    dev: Cpu,
-    positions: usize,
+/// A model, and what it keeps of the text.
+struct Library {
+    model: LlamaModel,
+    cache: TextCache,
 }
 
-macro_rules! writer {
-    ($model:ty, $cache:ty) => {
-        impl Writer for Cached<$model, $cache> {
-            fn next(&mut self, ids: &[usize]) -> Result<Vec<f32>> {
-                let shape = (1, ids.len());
-                let ids = self.dev.try_tensor_from_vec(ids.to_vec(), shape);
-                let ids = ids.map_err(quadrivium::Error::from)?; //           [1, s]
-                let logits = self.model.try_decode(ids, &mut self.cache)?; // [1, s, v]
-                let v = logits.shape().2.size();
-                Ok(logits.as_vec().split_off((shape.1 - 1) * v))
-            }
+impl Writer for Library {
+    fn next(&mut self, ids: &[usize]) -> Result<Vec<f32>> {
+        Ok(self.model.decode(&[ids], std::slice::from_mut(&mut self.cache))?)
+    }
 
-            fn forget(&mut self) {
-                self.cache = LlamaCache::new(self.positions);
-            }
+    fn forget(&mut self) {
+        self.cache = self.model.cache(CacheKind::F32);
+    }
 
-            fn positions(&self) -> usize {
-                self.positions
-            }
-        }
-    };
+    fn positions(&self) -> usize {
+        self.model.positions()
+    }
 }
-
-writer!(Small, LlamaCache<2, 32, 4, f32, Cpu>);
-writer!(Tiny, LlamaCache<1, 8, 2, f32, Cpu>);
 
 /// The model in a folder, with its tokenizer. It computes with the learner's code, if there is one.
 ///
 /// # Errors
-/// A model that can't be read, or of a size that there is no type for; code of the learner that is not complete.
-fn open(model: &Path, mine: Option<&Mine>) -> Result<(Box<dyn Writer>, Opened)> {
-    let (opened, writer) = Opened::with(model, |Opened { checkpoint, size, .. }| {
-        let (dev, positions) = (device(), checkpoint.config().cached_positions());
-        Ok(match (size, mine) {
-            (size, Some(mine)) => (mine.writer)(*size, checkpoint)?,
-            (Size::Small, None) => {
-                let model = Small::from_checkpoint(&dev, checkpoint)?;
-                let cache = LlamaCache::new(positions);
-                Box::new(Cached::<Small, _> { model, cache, dev, positions }) as Box<dyn Writer>
-            }
-            (Size::Tiny, None) => {
-                let model = Tiny::from_checkpoint(&dev, checkpoint)?;
-                let cache = LlamaCache::new(positions);
-                Box::new(Cached::<Tiny, _> { model, cache, dev, positions })
-            }
-        })
+/// A model that can't be read; for the learner's code, one of another size than those that there are types for; code of the
+/// learner that is not complete.
+fn open(model: &Path, kind: WeightKind, mine: Option<&Mine>) -> Result<(Box<dyn Writer>, Opened)> {
+    let (opened, writer) = Opened::with(model, |opened| match mine {
+        Some(mine) => {
+            let checkpoint = Checkpoint::open(&opened.folder)?;
+            (mine.writer)(Size::of(&checkpoint), &checkpoint)
+        }
+        None => {
+            let model = LlamaModel::open_with(&opened.folder, kind)?;
+            let cache = model.cache(CacheKind::F32);
+            Ok(Box::new(Library { model, cache }) as Box<dyn Writer>)
+        }
     })?;
     Ok((writer, opened))
+}
+
+/// How weights are kept, by what the option says.
+pub fn kind_of(weights: Weights) -> WeightKind {
+    match weights {
+        Weights::AsStored => WeightKind::AsStored,
+        Weights::F32 => WeightKind::F32,
+        Weights::Bf16 => WeightKind::Bf16,
+        Weights::F16 => WeightKind::F16,
+        Weights::Int8 => WeightKind::Int8,
+        Weights::Int4 => WeightKind::Int4 { group_size: 32 },
+    }
 }
 
 /// Writes on, word by word. `mine` is the learner's code, where the program has it.
@@ -84,7 +79,11 @@ pub fn run(arguments: &GenerateArguments, mine: Option<&Mine>) -> Result<bool> {
         temperature,
         top_k,
         top_p,
+        min_p,
+        repetition_penalty,
         seed,
+        stop,
+        weights,
         mine: is_mine,
     } = arguments;
     let config = SamplingConfig {
@@ -96,9 +95,10 @@ pub fn run(arguments: &GenerateArguments, mine: Option<&Mine>) -> Result<bool> {
         seed: *seed,
     };
     let mut sampler = Sampler::new(config)?;
-    let (mut writer, opened) = open(model, asked(*is_mine, mine)?)?;
-    let Opened { tokens, state, checkpoint, .. } = opened;
-    let prompt = tokens.encode(prompt)?;
+    let mine = asked(*is_mine, mine)?;
+    let (mut writer, opened) = open(model, kind_of(*weights), mine)?;
+    let Opened { tokens, state, config: of_model, .. } = opened;
+    let prompt = tokens.prompt(prompt)?;
     if prompt.is_empty() {
         return Err(Error::Prompt);
     }
@@ -115,7 +115,7 @@ pub fn run(arguments: &GenerateArguments, mine: Option<&Mine>) -> Result<bool> {
             "  The prompt has {given} tokens. The model sees {positions} at once, so it goes on from the last of them."
         );
     }
-    let rows = checkpoint.config().vocab_size;
+    let rows = of_model.llama.vocab_size;
     if tokens.len() < rows {
         let (without, rows) = (thousands(rows - tokens.len()), thousands(rows));
         eprintln!("  {without} of the table's {rows} rows have no token, and are never drawn.");
@@ -126,11 +126,13 @@ pub fn run(arguments: &GenerateArguments, mine: Option<&Mine>) -> Result<bool> {
     said.say(&mut out, &tokens, &ids)?;
     for id in written((writer.as_mut(), &tokens), &mut sampler, &prompt, *count) {
         let id = id?;
-        if checkpoint.config().eos_token_id.contains(&id) {
+        if of_model.llama.eos_token_id.contains(&id) {
             break;
         }
         ids.push(id);
-        said.say(&mut out, &tokens, &ids)?;
+        if said.say_until(&mut out, &tokens, &ids, (prompt.len(), stop))? {
+            return Ok(true);
+        }
     }
     if said.end(&mut out, &tokens, &ids)? {
         eprintln!(
@@ -163,7 +165,8 @@ pub fn written<'w>(
             new = seen.clone();
             writer.forget();
         }
-        let logits = tokens.of_tokens(writer.next(&new)?); //                 [v]
+        let mut logits = tokens.of_tokens(writer.next(&new)?); //             [v]
+        sampler.config().penalize(&mut logits, &seen)?;
         let id = writer.choose(&logits, sampler)?;
         new = vec![id];
         seen.push(id);
@@ -184,6 +187,39 @@ struct Said {
 impl Said {
     fn say(&mut self, out: &mut impl Write, tokens: &Tokens, ids: &[usize]) -> Result<()> {
         self.show(out, tokens, ids, false).map(drop)
+    }
+
+    /// The same up to the first of some texts that comes behind the prompt, if one does. What may become the beginning of
+    /// one waits.
+    fn say_until(
+        &mut self,
+        out: &mut impl Write,
+        tokens: &Tokens,
+        ids: &[usize],
+        (prompt, stop): (usize, &[String]),
+    ) -> Result<bool> {
+        if stop.is_empty() {
+            self.say(out, tokens, ids)?;
+            return Ok(false);
+        }
+        let (all, before) = (tokens.decode(ids)?, tokens.decode(&ids[..prompt])?);
+        let from = all.ceil_char_boundary(before.len());
+        let end = stop.iter().filter_map(|stop| all[from..].find(stop.as_str())).min();
+        let begins = |at: &usize| stop.iter().any(|stop| stop.starts_with(&all[*at..]));
+        let places = || all.char_indices().map(|(at, _)| at).filter(|at| *at >= from);
+        let shown = match end {
+            Some(at) => from + at,
+            None => places().find(begins).unwrap_or(all.trim_end_matches('\u{FFFD}').len()),
+        };
+        if let Some(new) = all[..shown].strip_prefix(&self.text) {
+            let new: String = new.chars().map(harmless).collect();
+            self.print(out, &new)?;
+            self.text = all[..shown].to_string();
+        }
+        if end.is_some() {
+            self.print(out, "\n")?;
+        }
+        Ok(end.is_some())
     }
 
     /// All that waits, and the end of the line. Returns whether the last letter is not whole.
@@ -321,6 +357,39 @@ mod tests {
         // It decodes the letter before a broken byte as broken, too; but that one was printed.
         let broken = [&ids[..2], &ids[4..], &ids[..2]].concat();
         assert_eq!(printed(&tokens, &broken), ("é\u{FFFD}\u{FFFD}\u{FFFD}\n".to_string(), true));
+    }
+
+    /// What is printed of ids that come one at a time, of which the first is the prompt, until one of some texts comes.
+    fn printed_until(tokens: &Tokens, ids: &[usize], stop: &[&str]) -> (String, bool) {
+        let stop: Vec<String> = stop.iter().map(|stop| stop.to_string()).collect();
+        let (mut said, mut out) = (Said::default(), Vec::new());
+        said.say(&mut out, tokens, &ids[..1]).unwrap();
+        let mut stopped = false;
+        for end in 2..=ids.len() {
+            stopped = said.say_until(&mut out, tokens, &ids[..end], (1, &stop)).unwrap();
+            if stopped {
+                break;
+            }
+        }
+        if !stopped {
+            said.end(&mut out, tokens, ids).unwrap();
+        }
+        (String::from_utf8(out).unwrap(), stopped)
+    }
+
+    #[test]
+    fn a_text_ends_where_a_stop_word_begins() {
+        let tokens = Tokens::train("ab", 256).unwrap(); // a token for each byte
+        let of =
+            |text: &str, stop: &[&str]| printed_until(&tokens, &tokens.encode(text).unwrap(), stop);
+        assert_eq!(of("one two three", &[" thr"]), ("one two\n".into(), true));
+        assert_eq!(of("one two three", &["w", " t"]), ("one\n".into(), true));
+        assert_eq!(of("one two three", &["four"]), ("one two three\n".into(), false));
+        // The beginning of a stop word waits, and is printed when it was none.
+        assert_eq!(of("aabab", &["abb"]), ("aabab\n".into(), false));
+        // A letter of several bytes, and the prompt's own words.
+        assert_eq!(of("aé昭b", &["昭"]), ("aé\n".into(), true));
+        assert_eq!(of("abc", &["a"]), ("abc\n".into(), false));
     }
 
     #[test]

@@ -5,7 +5,7 @@ use crate::opened::whole;
 use course::arguments::InspectArguments;
 use learner::terminal::Terminal;
 use notebook_support::plot::thousands;
-use quadrivium::checkpoint::Checkpoint;
+use quadrivium::inference::DecoderConfig;
 use quadrivium::model::{Arithmetic, LlamaSizes, Parameters};
 
 /// The models whose sizes are known by name.
@@ -35,7 +35,7 @@ pub fn run(arguments: &InspectArguments) -> Result<bool> {
         }
         None => {
             let (folder, config) = whole(&arguments.model, |folder| {
-                Ok((folder.to_path_buf(), Checkpoint::open(folder)?.config().clone()))
+                Ok((folder.to_path_buf(), DecoderConfig::open(folder)?.llama))
             })?;
             let positions = POSITIONS.min(config.max_position_embeddings as u64);
             show(&mut terminal, &shown(&folder), &Arithmetic::of(&config)?, (4, positions))?;

@@ -2,20 +2,20 @@
 
 use crate::error::{Error, Result, shown};
 use crate::run::{self, State};
-use crate::sizes::Size;
 use crate::tokens::Tokens;
-use quadrivium::checkpoint::{Checkpoint, CheckpointConfig};
+use quadrivium::checkpoint::CheckpointConfig;
+use quadrivium::inference::DecoderConfig;
 use std::path::{Path, PathBuf};
 
 /// A model whose weights are still to be read.
 #[derive(Debug)]
 pub struct Opened {
-    /// Its settings, and where its weights are.
-    pub checkpoint: Checkpoint,
+    /// Its folder.
+    pub folder: PathBuf,
+    /// Its settings.
+    pub config: DecoderConfig,
     /// Its tokenizer.
     pub tokens: Tokens,
-    /// Its size: the one whose type may hold it.
-    pub size: Size,
     /// How it was trained, if a run wrote it.
     pub state: Option<State>,
 }
@@ -24,10 +24,9 @@ impl Opened {
     /// The model that is in this folder itself.
     fn new(folder: &Path) -> Result<Self> {
         let state = run::written(folder)?;
-        let checkpoint = Checkpoint::open(folder)?;
-        let tokens = Tokens::load(folder, checkpoint.config().vocab_size)?;
-        let size = Size::of(&checkpoint);
-        Ok(Self { checkpoint, tokens, size, state })
+        let config = DecoderConfig::open(folder)?;
+        let tokens = Tokens::load(folder, config.llama.vocab_size)?;
+        Ok(Self { folder: folder.to_path_buf(), config, tokens, state })
     }
 
     /// The model in a folder or of a run, and what `weights` makes of it.

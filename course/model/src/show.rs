@@ -10,6 +10,7 @@ use learner::terminal::Terminal;
 use notebook_support::attention::maps::{Head, Maps};
 use notebook_support::plot::thousands;
 use quadrivium::checkpoint::CheckpointConfig;
+use quadrivium::inference::WeightReport;
 use quadrivium::loss::perplexity;
 use quadrivium::model::Arithmetic;
 use std::fmt::Write;
@@ -267,6 +268,21 @@ impl Show {
             }
         };
         self.sentence(&verdict)
+    }
+
+    /// The loss with weights kept in some way, and `beside` it that with those of the file.
+    ///
+    /// # Errors
+    /// Standard output can't be written.
+    pub fn kinds(&mut self, beside: Option<f64>, loss: f64, weights: &WeightReport) -> Result<()> {
+        if beside.is_none() {
+            self.line("")?;
+            self.line("  weights                       MB     loss        more   off by")?;
+        }
+        let (kind, size) = (weights.kind.to_string(), weights.bytes as f64 / 1e6);
+        let more = beside.map_or(String::new(), |beside| format!("{:+.5}", loss - beside));
+        let off = 100.0 * weights.error.relative();
+        self.line(&format!("    {kind:<22} {size:9.1} {loss:8.5} {more:>11} {off:6.3} %"))
     }
 
     /// Where everything is.

@@ -120,13 +120,7 @@ impl Tokens {
         let refused = |e: &dyn std::fmt::Display| {
             refuse(Path::new("the text"), e, "try another text, or fetch tokenizer.json again")
         };
-        if !self.in_pieces && text.len() > AT_ONCE {
-            let reason = format!(
-                "it is not of the kind that `cargo course model train` makes, so it gets {AT_ONCE} bytes at most, and the text has {}",
-                text.len()
-            );
-            return Err(refuse(Path::new("tokenizer.json"), reason, "name a shorter text"));
-        }
+        self.check_length(text)?;
         let mut ids = Vec::new();
         for piece in pieces(text, if self.in_pieces { PIECE } else { AT_ONCE }) {
             let encoding = calm(|| self.tokenizer.encode_fast(piece, false));
@@ -134,6 +128,35 @@ impl Tokens {
             ids.extend(encoding.get_ids().iter().map(|id| *id as usize));
         }
         Ok(ids)
+    }
+
+    /// The ids of a prompt: those of its text, with the tokens that its model was trained to see before and behind a text, if
+    /// tokenizer.json has such.
+    ///
+    /// # Errors
+    /// As for [`Tokens::encode`].
+    pub fn prompt(&self, text: &str) -> Result<Vec<usize>> {
+        if self.in_pieces || text.is_empty() {
+            return self.encode(text);
+        }
+        self.check_length(text)?;
+        let refused = |e: &dyn std::fmt::Display| {
+            refuse(Path::new("the text"), e, "try another text, or fetch tokenizer.json again")
+        };
+        let encoding = calm(|| self.tokenizer.encode_fast(text, true));
+        let encoding = encoding.map_err(|e| refused(&e))?.map_err(|e| refused(&e))?;
+        Ok(encoding.get_ids().iter().map(|id| *id as usize).collect())
+    }
+
+    fn check_length(&self, text: &str) -> Result<()> {
+        if self.in_pieces || text.len() <= AT_ONCE {
+            return Ok(());
+        }
+        let reason = format!(
+            "it is not of the kind that `cargo course model train` makes, so it gets {AT_ONCE} bytes at most, and the text has {}",
+            text.len()
+        );
+        Err(refuse(Path::new("tokenizer.json"), reason, "name a shorter text"))
     }
 
     /// The text of ids. A letter that is not complete becomes a replacement character.

@@ -368,13 +368,58 @@ pub struct GenerateArguments {
     #[arg(long, value_name = "P", default_value_t = 1.0, allow_negative_numbers = true)]
     pub top_p: f64,
 
+    /// Draw only from tokens at least this many times as likely as the likeliest.
+    #[arg(
+        long,
+        value_name = "P",
+        default_value_t = 0.0,
+        allow_negative_numbers = true,
+        conflicts_with = "mine"
+    )]
+    pub min_p: f64,
+
+    /// Divide the logits of tokens that are in the text already by it, or multiply those below 0.
+    #[arg(
+        long,
+        value_name = "R",
+        default_value_t = 1.0,
+        allow_negative_numbers = true,
+        conflicts_with = "mine"
+    )]
+    pub repetition_penalty: f64,
+
     /// The seed of the draws.
     #[arg(long, default_value_t = 42, allow_negative_numbers = true)]
     pub seed: u64,
 
+    /// End where this text comes; may be given several times.
+    #[arg(long, value_name = "TEXT", value_parser = clap::builder::NonEmptyStringValueParser::new())]
+    pub stop: Vec<String>,
+
+    /// How the weights are kept in memory: fewer bytes are faster, and less exact.
+    #[arg(long, value_enum, default_value_t = Weights::AsStored, conflicts_with = "mine")]
+    pub weights: Weights,
+
     /// Compute with your code from exercises/: model/decode, model/sample, and all that they need.
     #[arg(long)]
     pub mine: bool,
+}
+
+/// How weights are kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum Weights {
+    /// As the file has them, and in the file: nothing is copied.
+    AsStored,
+    /// 4 bytes each.
+    F32,
+    /// 2 bytes each, with 8 bits of the significand.
+    Bf16,
+    /// 2 bytes each, with 11 bits of the significand.
+    F16,
+    /// 1 byte each, and a factor for each row.
+    Int8,
+    /// Half a byte each, and a factor for each 32 in a row.
+    Int4,
 }
 
 /// Measure a model on held-out text: its loss, its perplexity, and its loss by position.
@@ -383,6 +428,7 @@ pub struct GenerateArguments {
 Examples:
   cargo course model eval                  the model in target/model, on the book
   cargo course model eval --model a --text a.txt
+  cargo course model eval --weights int8 --weights int4
 
 Exit codes:
   0  the model was measured
@@ -396,6 +442,10 @@ pub struct EvalArguments {
     /// The folder of a run, or of a checkpoint.
     #[arg(long, value_name = "DIR", default_value = "target/model")]
     pub model: PathBuf,
+
+    /// Measure the loss once more with the weights kept like this, and show it beside the first; may be given several times.
+    #[arg(long, value_enum)]
+    pub weights: Vec<Weights>,
 
     /// The folder for the figure [default: that of the model].
     #[arg(long, value_name = "DIR")]

@@ -149,8 +149,8 @@ where
 }
 // ANCHOR_END: look
 
-/// Heads from their weights, `[1, nh, s, s]`.
-fn heads<F: Float>(weights: &[F], s: usize) -> Vec<Head> {
+/// The heads of one block from their weights, `[nh, s, s]`.
+pub fn heads<F: Float>(weights: &[F], s: usize) -> Vec<Head> {
     let number = |weight: &F| weight.to_f64().unwrap_or(f64::NAN);
     let row = |(i, row): (usize, &[F])| row[..=i].iter().map(number).collect();
     let head = |head: &[F]| Head { rows: head.chunks(s).enumerate().map(row).collect() };

@@ -81,8 +81,9 @@ fn settings_that_are_not_computed_are_refused_by_name() {
         let error = set(name, setting, value.clone());
         let setting = setting.rsplit('.').next().unwrap();
         // Some of another kind are told where they meet the weights.
-        let told =
-            error.contains(setting) || error.contains("has shape") || error.contains("short_factor");
+        let told = error.contains(setting)
+            || error.contains("has shape")
+            || error.contains("short_factor");
         assert!(error.starts_with("DIR/") && told, "{name} {setting} {value}: {error}");
     }
 }
