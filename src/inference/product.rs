@@ -7,6 +7,7 @@
 use super::matrix::{Matrix, NIBBLES, Values};
 use crate::cpu::{each, multiply, tiles, view, view_mut};
 use half::{bf16, f16};
+use pulp::{Simd, WithSimd};
 use std::array::from_fn;
 
 /// With more rows than this, tiles are faster.
@@ -52,6 +53,9 @@ fn in_tiles(w: &Matrix, x: &[f32], y: &mut [f32]) {
     });
 }
 
+/// Weights that are made `f32` at a time: they stay in the nearest cache, and so does the part of the input that meets them.
+const WIDENED: usize = 1024;
+
 /// The products with the rows of weights from `first` on, `[rows, n]`.
 fn few(w: &Matrix, first: usize, x: &[f32], y: &mut [f32]) {
     pulp::Arch::new().dispatch(Few { w, first, x, y });
@@ -64,148 +68,175 @@ struct Few<'a> {
     y: &'a mut [f32],
 }
 
-impl pulp::NullaryFnOnce for Few<'_> {
+impl WithSimd for Few<'_> {
     type Output = ();
 
     #[inline(always)]
-    fn call(self) {
-        let Self { w, first, x, y } = self;
-        let columns = w.columns;
-        match &w.values {
-            Values::F32(all) => rows(&all[first * columns..], columns, x, y, |w| w, |_| 1.0),
-            Values::Bf16(all) => rows(&all[first * columns..], columns, x, y, wide_bf16, |_| 1.0),
-            Values::F16(all) => rows(&all[first * columns..], columns, x, y, wide_f16, |_| 1.0),
+    fn with_simd<S: Simd>(self, simd: S) {
+        let Self { w: Matrix { columns, values, .. }, first, x, y } = self;
+        let x = Input { x, columns: *columns, simd };
+        y.fill(0.0);
+        match values {
+            Values::F32(all) => {
+                let rows = all[first * columns..].chunks_exact(*columns);
+                rows.zip(y.chunks_mut(x.rows())).for_each(|(w, y)| x.add_products(w, 0, y));
+            }
+            Values::Bf16(all) => {
+                let all = &all[first * columns..];
+                x.in_pieces((all, *columns), WIDENED, y, |w, _, into| widen_bf16(w, into));
+            }
+            Values::F16(all) => {
+                let all = &all[first * columns..];
+                x.in_pieces((all, *columns), WIDENED, y, |w, _, into| widen_f16(w, into));
+            }
             Values::Int8 { q, scales } => {
-                let scale = |row: usize| scales[first + row];
-                rows(&q[first * columns..], columns, x, y, |q| f32::from(q), scale);
+                let q = &q[first * columns..];
+                x.in_pieces((q, *columns), WIDENED, y, |q, _, into| widen_int8(q, into));
+                for (y, scale) in y.chunks_mut(x.rows()).zip(&scales[first..]) {
+                    y.iter_mut().for_each(|y| *y *= scale);
+                }
             }
             Values::Int4 { q, scales, group_size } => {
                 let groups = columns.div_ceil(*group_size);
-                let half = groups * group_size / 2;
-                let n = x.len() / columns;
-                let of_rows =
-                    q[first * half..].chunks(half).zip(scales[first * groups..].chunks(groups));
-                for ((q, scales), y) in of_rows.zip(y.chunks_mut(n)) {
-                    for (y, x) in y.iter_mut().zip(x.chunks(columns)) {
-                        *y = nibbles(q, scales, *group_size, x);
-                    }
-                }
+                let width = groups * group_size / 2;
+                let q = &q[first * width..];
+                x.in_pieces((q, width), WIDENED / 2, y, |q, (row, piece), into| {
+                    let before = (first + row) * groups + piece * (WIDENED / group_size);
+                    widen_int4(q, &scales[before..], *group_size, into);
+                });
             }
         }
     }
+}
+
+/// Rows of the input, `[n, in]`.
+struct Input<'x, S> {
+    x: &'x [f32],
+    columns: usize,
+    simd: S,
+}
+
+impl<S: Simd> Input<'_, S> {
+    #[inline(always)]
+    fn rows(&self) -> usize {
+        self.x.len() / self.columns
+    }
+
+    /// Makes each row of weights `f32`, some numbers at a time, and adds the products with that part of each row of `x`. `widen` is told
+    /// the row and the number of the part.
+    #[inline(always)]
+    fn in_pieces<W>(
+        &self,
+        (all, width): (&[W], usize),
+        numbers: usize,
+        y: &mut [f32],
+        widen: impl Fn(&[W], (usize, usize), &mut [f32]),
+    ) {
+        let mut wide = [0.0; WIDENED];
+        let rows = all.chunks_exact(width).zip(y.chunks_mut(self.rows()));
+        for (row, (w, y)) in rows.enumerate() {
+            for (piece, w) in w.chunks(numbers).enumerate() {
+                let from = piece * WIDENED;
+                let wide = &mut wide[..WIDENED.min(self.columns - from)];
+                widen(w, (row, piece), wide);
+                self.add_products(wide, from, y);
+            }
+        }
+    }
+
+    /// Adds the products of a part of a row of weights, from column `from` on, with that part of each row of `x`.
+    #[inline(always)]
+    fn add_products(&self, w: &[f32], from: usize, y: &mut [f32]) {
+        let part = |row: usize| &self.x[row * self.columns + from..][..w.len()];
+        let (fours, rest) = y.as_chunks_mut::<4>();
+        let done = 4 * fours.len();
+        for (nth, [a, b, c, d]) in fours.iter_mut().enumerate() {
+            let sums = dots(self.simd, w, from_fn(|r| part(4 * nth + r)));
+            (*a, *b, *c, *d) = (*a + sums[0], *b + sums[1], *c + sums[2], *d + sums[3]);
+        }
+        for (r, y) in rest.iter_mut().enumerate() {
+            *y += dot(self.simd, w, part(done + r));
+        }
+    }
+}
+
+/// The inner product, in four sums of a register each, so that a processor need not wait for one to begin with the next.
+#[inline(always)]
+fn dot<S: Simd>(simd: S, w: &[f32], x: &[f32]) -> f32 {
+    let ((w, w_rest), (x, x_rest)) = (S::as_simd_f32s(w), S::as_simd_f32s(x));
+    let zeros = simd.splat_f32s(0.0);
+    let (mut a, mut b, mut c, mut d) = (zeros, zeros, zeros, zeros);
+    let ((w, w_after), (x, x_after)) = (w.as_chunks::<4>(), x.as_chunks::<4>());
+    for (w, x) in w.iter().zip(x) {
+        a = simd.mul_add_e_f32s(w[0], x[0], a);
+        b = simd.mul_add_e_f32s(w[1], x[1], b);
+        c = simd.mul_add_e_f32s(w[2], x[2], c);
+        d = simd.mul_add_e_f32s(w[3], x[3], d);
+    }
+    for (w, x) in w_after.iter().zip(x_after) {
+        a = simd.mul_add_e_f32s(*w, *x, a);
+    }
+    let sum = simd.reduce_sum_f32s(simd.add_f32s(simd.add_f32s(a, b), simd.add_f32s(c, d)));
+    w_rest.iter().zip(x_rest).fold(sum, |sum, (w, x)| sum + w * x)
+}
+
+/// The inner products of one list with four.
+#[inline(always)]
+fn dots<S: Simd>(simd: S, w: &[f32], x: [&[f32]; 4]) -> [f32; 4] {
+    let (w, w_rest) = S::as_simd_f32s(w);
+    let parts = x.map(|x| S::as_simd_f32s(x));
+    let [xa, xb, xc, xd] = parts.map(|(x, _)| &x[..w.len()]);
+    let zeros = simd.splat_f32s(0.0);
+    let (mut a, mut b, mut c, mut d) = (zeros, zeros, zeros, zeros);
+    for (nth, w) in w.iter().enumerate() {
+        a = simd.mul_add_e_f32s(*w, xa[nth], a);
+        b = simd.mul_add_e_f32s(*w, xb[nth], b);
+        c = simd.mul_add_e_f32s(*w, xc[nth], c);
+        d = simd.mul_add_e_f32s(*w, xd[nth], d);
+    }
+    let sums = [a, b, c, d].map(|sum| simd.reduce_sum_f32s(sum));
+    from_fn(|r| w_rest.iter().zip(parts[r].1).fold(sums[r], |sum, (w, x)| sum + w * x))
 }
 
 /// A `bf16` is the first half of an `f32`.
 #[inline(always)]
-fn wide_bf16(w: bf16) -> f32 {
-    f32::from_bits(u32::from(w.to_bits()) << 16)
+fn widen_bf16(from: &[bf16], into: &mut [f32]) {
+    let pairs = into.iter_mut().zip(from);
+    pairs.for_each(|(into, w)| *into = f32::from_bits(u32::from(w.to_bits()) << 16));
 }
 
 /// Without branches: the bits of a finite `f16`, read as an `f32`, are `2^112` times too small.
 #[inline(always)]
-fn wide_f16(w: f16) -> f32 {
-    const FACTOR: f32 = f32::from_bits((127 + 112) << 23);
-    let bits = u32::from(w.to_bits());
-    f32::from_bits((bits & 0x7fff) << 13 | (bits & 0x8000) << 16) * FACTOR
-}
-
-/// As [`wide_f16`], of a list.
 pub(super) fn widen_f16(from: &[f16], into: &mut [f32]) {
-    into.iter_mut().zip(from).for_each(|(into, from)| *into = wide_f16(*from));
-}
-
-/// Each row of weights with all rows of `x`.
-#[inline(always)]
-fn rows<W: Copy>(
-    w: &[W],
-    columns: usize,
-    x: &[f32],
-    y: &mut [f32],
-    wide: impl Fn(W) -> f32 + Copy,
-    scale: impl Fn(usize) -> f32,
-) {
-    let n = x.len() / columns;
-    for (row, (w, y)) in w.chunks_exact(columns).zip(y.chunks_mut(n)).enumerate() {
-        let mut x = x;
-        let mut left = y;
-        while !left.is_empty() {
-            let sums: &[f32] = match left.len() {
-                1 => &dots::<W, 1, 64>(w, x, wide),
-                2 | 3 => &dots::<W, 2, 32>(w, x, wide),
-                _ => &dots::<W, 4, 16>(w, x, wide),
-            };
-            let (now, after) = left.split_at_mut(sums.len());
-            now.iter_mut().zip(sums).for_each(|(y, sum)| *y = *sum * scale(row));
-            (x, left) = (&x[now.len() * columns..], after);
-        }
+    const FACTOR: f32 = f32::from_bits((127 + 112) << 23);
+    for (into, w) in into.iter_mut().zip(from) {
+        let bits = u32::from(w.to_bits());
+        *into = f32::from_bits((bits & 0x7fff) << 13 | (bits & 0x8000) << 16) * FACTOR;
     }
 }
 
-/// The products of one row of weights with `R` rows of `x`, each in `LANES` sums side by side.
 #[inline(always)]
-fn dots<W: Copy, const R: usize, const LANES: usize>(
-    w: &[W],
-    x: &[f32],
-    wide: impl Fn(W) -> f32,
-) -> [f32; R] {
-    let columns = w.len();
-    let (blocks, rest) = w.as_chunks::<LANES>();
-    let x: [&[f32]; R] = from_fn(|r| &x[r * columns..][..columns]);
-    let mut sums = [[0.0f32; LANES]; R];
-    for (nth, block) in blocks.iter().enumerate() {
-        let block: [f32; LANES] = from_fn(|lane| wide(block[lane]));
-        for r in 0..R {
-            let x: &[f32; LANES] = x[r][nth * LANES..].first_chunk().expect("as many as weights");
-            for lane in 0..LANES {
-                sums[r][lane] += block[lane] * x[lane];
-            }
-        }
-    }
-    from_fn(|r| {
-        let tail = rest.iter().zip(&x[r][columns - rest.len()..]);
-        tail.fold(halved(sums[r]), |sum, (w, x)| sum + wide(*w) * x)
-    })
+fn widen_int8(from: &[i8], into: &mut [f32]) {
+    into.iter_mut().zip(from).for_each(|(into, q)| *into = f32::from(*q));
 }
 
-/// The sum of all lanes, half by half.
+/// Half a byte each, 8 more than it is, as many as `into` has.
 #[inline(always)]
-fn halved<const LANES: usize>(mut lanes: [f32; LANES]) -> f32 {
-    let mut half = LANES / 2;
-    while half > 0 {
-        let (low, high) = lanes.split_at_mut(half);
-        low.iter_mut().zip(high).for_each(|(low, high)| *low += *high);
-        half /= 2;
-    }
-    lanes[0]
-}
-
-/// The product of a row of 4 bits with a row of `x`, group by group.
-#[inline(always)]
-fn nibbles(q: &[u8], scales: &[f16], group_size: usize, x: &[f32]) -> f32 {
+fn widen_int4(from: &[u8], scales: &[f16], group_size: usize, into: &mut [f32]) {
     const HALF: usize = NIBBLES / 2;
-    let mut sums = [0.0f32; HALF];
-    let groups = q.chunks_exact(group_size / 2).zip(scales).zip(x.chunks(group_size));
-    for ((q, scale), x) in groups {
-        let mut of_group = [0.0f32; HALF];
-        let (whole, rest) = x.as_chunks::<NIBBLES>();
-        let (q, q_rest) = q.as_chunks::<HALF>().0.split_at(whole.len());
-        for (q, x) in q.iter().zip(whole) {
-            for lane in 0..HALF {
-                let low = f32::from((q[lane] & 15) as i8 - 8) * x[lane];
-                of_group[lane] += low + f32::from((q[lane] >> 4) as i8 - 8) * x[lane + HALF];
-            }
-        }
-        if let ([q, ..], false) = (q_rest, rest.is_empty()) {
-            for (place, x) in rest.iter().enumerate() {
-                let byte = q[place % HALF];
-                let q = if place < HALF { byte & 15 } else { byte >> 4 };
-                of_group[place % HALF] += f32::from(q as i8 - 8) * x;
-            }
-        }
+    let groups = into.chunks_mut(group_size).zip(from.chunks(group_size / 2)).zip(scales);
+    for ((into, q), scale) in groups {
         let scale = scale.to_f32();
-        for lane in 0..HALF {
-            sums[lane] += of_group[lane] * scale;
+        let of = |q: u8| (i32::from(q) - 8) as f32 * scale;
+        for (into, q) in into.chunks_mut(NIBBLES).zip(q.as_chunks::<HALF>().0) {
+            if let Some(into) = into.first_chunk_mut::<NIBBLES>() {
+                let (low, high) = into.split_at_mut(HALF);
+                low.iter_mut().zip(q).for_each(|(w, q)| *w = of(q & 15));
+                high.iter_mut().zip(q).for_each(|(w, q)| *w = of(q >> 4));
+            } else {
+                let all = q.iter().map(|q| q & 15).chain(q.iter().map(|q| q >> 4));
+                into.iter_mut().zip(all).for_each(|(w, q)| *w = of(q));
+            }
         }
     }
-    halved(sums)
 }
