@@ -177,7 +177,11 @@ impl Numbers {
                 kept.for_each(|(kept, x)| *kept = f16::from_f32(*x));
             }
             Self::Int8 { q, scales } => {
-                scales[row] = super::matrix::to_int8(from, &mut q[first..][..hd]);
+                let largest = from.iter().fold(0.0f32, |a, x| a.max(x.abs()));
+                scales[row] = largest / 127.0;
+                let over = if scales[row] > 0.0 { 1.0 / scales[row] } else { 0.0 };
+                let kept = q[first..][..hd].iter_mut().zip(from);
+                kept.for_each(|(q, x)| *q = (x * over).round() as i8);
             }
         }
     }
@@ -186,11 +190,7 @@ impl Numbers {
         let range = first * hd..(first + PAGE) * hd;
         match self {
             Self::F32(all) => all[range].into(),
-            Self::F16(all) => {
-                let mut wide = vec![0.0; range.len()];
-                super::product::widen_f16(&all[range], &mut wide);
-                wide.into()
-            }
+            Self::F16(all) => all[range].iter().map(|x| x.to_f32()).collect(),
             Self::Int8 { q, scales } => {
                 let mut wide = vec![0.0; range.len()];
                 let rows = wide.chunks_mut(hd).zip(q[range].chunks(hd)).zip(&scales[first..]);

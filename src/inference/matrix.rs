@@ -4,6 +4,7 @@
 //! are more tokens a second, and each kind says what it costs: by how much a weight is off at most.
 
 use super::mapped::{Numbers, Stored};
+use super::packed::Packed;
 use crate::checkpoint::problem::CheckpointProblem as Problem;
 use crate::cpu::each;
 use half::{bf16, f16};
@@ -45,25 +46,12 @@ impl fmt::Display for WeightKind {
     }
 }
 
-/// Weights of 4 bits that lie together: the first half of them in the low bits of each byte.
-pub(super) const NIBBLES: usize = 32;
-
 #[derive(Debug, Clone)]
 pub(super) enum Values {
     F32(Numbers<f32>),
     Bf16(Numbers<bf16>),
     F16(Numbers<f16>),
-    /// `w = q * scale of its row`
-    Int8 {
-        q: Vec<i8>,
-        scales: Vec<f32>,
-    },
-    /// `w = (q - 8) * scale of its group`; a row ends with a whole group, filled up with zeros.
-    Int4 {
-        q: Vec<u8>,
-        scales: Vec<f16>,
-        group_size: usize,
-    },
+    Packed(Packed),
 }
 
 /// A matrix `[rows, columns]`.
@@ -181,32 +169,19 @@ impl Matrix {
                 }
                 Values::F16(Numbers::Owned(kept))
             }
-            WeightKind::Int8 => {
-                let (mut q, mut scales) = (vec![0; rows * columns], vec![0.0; rows]);
-                for (nth, (q, scale)) in q.chunks_mut(columns).zip(&mut scales).enumerate() {
+            WeightKind::Int8 | WeightKind::Int4 { .. } => {
+                let mut packed = match kind {
+                    WeightKind::Int4 { group_size } => Packed::new(4, [rows, columns], group_size),
+                    _ => Packed::new(8, [rows, columns], columns),
+                };
+                let mut back = vec![0.0; columns];
+                for nth in 0..rows {
                     read(nth, &mut row);
-                    *scale = to_int8(&row, q);
-                    for (q, w) in q.iter().zip(&row) {
-                        error.add(f32::from(*q) * *scale, *w);
-                    }
-                }
-                Values::Int8 { q, scales }
-            }
-            WeightKind::Int4 { group_size } => {
-                let groups = columns.div_ceil(group_size);
-                let width = groups * group_size;
-                let mut q = vec![0; rows * width / 2];
-                let mut scales = vec![f16::ZERO; rows * groups];
-                row.resize(width, 0.0);
-                let mut back = vec![0.0; width];
-                let of_rows = q.chunks_mut(width / 2).zip(scales.chunks_mut(groups));
-                for (nth, (q, scales)) in of_rows.enumerate() {
-                    read(nth, &mut row[..columns]);
-                    to_int4(&row, group_size, q, scales);
-                    of_int4(q, scales, group_size, &mut back);
+                    packed.set(nth, &row);
+                    packed.get(nth, &mut back);
                     row.iter().zip(&back).for_each(|(w, back)| error.add(*back, *w));
                 }
-                Values::Int4 { q, scales, group_size }
+                Values::Packed(packed)
             }
         };
         Ok((Self { rows, columns, values }, error))
@@ -218,8 +193,7 @@ impl Matrix {
         match &self.values {
             Values::F32(_) => 4 * all,
             Values::Bf16(_) | Values::F16(_) => 2 * all,
-            Values::Int8 { q, scales } => q.len() + 4 * scales.len(),
-            Values::Int4 { q, scales, .. } => q.len() + 2 * scales.len(),
+            Values::Packed(packed) => packed.bytes(),
         }
     }
 
@@ -240,19 +214,7 @@ impl Matrix {
             Values::F32(all) => into.copy_from_slice(&all[first..][..columns]),
             Values::Bf16(all) => widen(&all[first..][..columns], into, bf16::to_f32),
             Values::F16(all) => widen(&all[first..][..columns], into, f16::to_f32),
-            Values::Int8 { q, scales } => {
-                widen(&q[first..][..columns], into, |q| f32::from(q) * scales[row]);
-            }
-            Values::Int4 { q, scales, group_size } => {
-                let groups = columns.div_ceil(*group_size);
-                let half = groups * group_size / 2;
-                of_int4(
-                    &q[row * half..][..half],
-                    &scales[row * groups..][..groups],
-                    *group_size,
-                    into,
-                );
-            }
+            Values::Packed(packed) => packed.get(row, into),
         }
     }
 
@@ -287,42 +249,4 @@ impl Matrix {
 
 fn widen<T: Copy>(from: &[T], into: &mut [f32], wide: impl Fn(T) -> f32) {
     into.iter_mut().zip(from).for_each(|(into, from)| *into = wide(*from));
-}
-
-/// Rounds a row to whole numbers from -127 to 127, and returns what one of them stands for.
-pub(super) fn to_int8(row: &[f32], q: &mut [i8]) -> f32 {
-    let largest = row.iter().fold(0.0f32, |a, w| a.max(w.abs()));
-    let scale = largest / 127.0;
-    let over = if scale > 0.0 { 1.0 / scale } else { 0.0 };
-    q.iter_mut().zip(row).for_each(|(q, w)| *q = (w * over).round() as i8);
-    scale
-}
-
-/// Rounds each group of a row to whole numbers from -7 to 7. The scale is rounded first, so that what is rounded is divided by
-/// the number that it will be multiplied by.
-fn to_int4(row: &[f32], group_size: usize, q: &mut [u8], scales: &mut [f16]) {
-    let groups = row.chunks(group_size).zip(q.chunks_mut(group_size / 2)).zip(scales);
-    for ((group, q), scale) in groups {
-        let largest = group.iter().fold(0.0f32, |a, w| a.max(w.abs()));
-        *scale = f16::from_f32(largest / 7.0);
-        let one = scale.to_f32();
-        let over = if one > 0.0 && one.is_finite() { 1.0 / one } else { 0.0 };
-        let of = |w: f32| ((w * over).round().clamp(-7.0, 7.0) + 8.0) as u8;
-        for (weights, q) in group.chunks(NIBBLES).zip(q.chunks_mut(NIBBLES / 2)) {
-            let (low, high) = weights.split_at(NIBBLES / 2);
-            for ((q, low), high) in q.iter_mut().zip(low).zip(high) {
-                *q = of(*low) | of(*high) << 4;
-            }
-        }
-    }
-}
-
-/// The weights of a row of 4 bits, as many as `into` has.
-fn of_int4(q: &[u8], scales: &[f16], group_size: usize, into: &mut [f32]) {
-    for (place, into) in into.iter_mut().enumerate() {
-        let (block, within) = (place / NIBBLES, place % NIBBLES);
-        let byte = q[block * NIBBLES / 2 + within % (NIBBLES / 2)];
-        let q = if within < NIBBLES / 2 { byte & 15 } else { byte >> 4 };
-        *into = (f32::from(q) - 8.0) * scales[place / group_size].to_f32();
-    }
 }

@@ -10,10 +10,12 @@ mod attend;
 mod cache;
 mod families;
 mod generate;
+mod loops;
 mod mapped;
 mod matrix;
 mod model;
 mod open;
+mod packed;
 mod product;
 mod rotate;
 

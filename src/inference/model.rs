@@ -179,22 +179,22 @@ impl LlamaModel {
         mut watch: impl FnMut(usize, &[f32], &[f32]),
     ) -> Result<Vec<f32>> {
         self.check(new, caches)?;
-        let mut anew = Vec::new();
+        let mut asked = Vec::new();
         for (ids, cache) in new.iter().zip(&mut *caches) {
             let changes = self.rotation.changes(cache.len(), cache.len() + ids.len());
             let before = if changes { cache.clear() } else { Vec::new() };
-            anew.push([&before, *ids].concat());
+            asked.push([&before, *ids].concat());
         }
-        let turns = anew.iter().zip(&*caches);
+        let turns = asked.iter().zip(&*caches);
         let turns = turns.map(|(ids, cache)| self.rotation.turns(cache.len(), ids.len()));
         let turns = turns.collect::<Result<Vec<_>>>()?;
         let h = self.config.llama.hidden_size;
-        let ids = anew.concat();
+        let ids = asked.concat();
         let mut x = vec![0.0; ids.len() * h];
         for (id, x) in ids.iter().zip(x.chunks_mut(h)) {
             self.embed_tokens.row(*id, x);
         }
-        let lengths: Vec<usize> = anew.iter().map(|ids| ids.len()).collect();
+        let lengths: Vec<usize> = asked.iter().map(|ids| ids.len()).collect();
         for (nth, (layer, config)) in self.layers.iter().zip(&self.config.layers).enumerate() {
             let normalized = self.normalized(&x, &layer.input_layernorm);
             let found = self.attend(
@@ -210,13 +210,13 @@ impl LlamaModel {
             gate_rows(&gate, &mut up);
             add(&mut x, &layer.down_proj.of(&up));
         }
-        for (cache, ids) in caches.iter_mut().zip(&anew) {
+        for (cache, ids) in caches.iter_mut().zip(&asked) {
             cache.advance(ids);
         }
-        // Of what was computed anew, the new tokens only.
+        // Of a text that was computed again, the new tokens only.
         let mut end = 0;
         let mut of_new = Vec::with_capacity(x.len());
-        for (ids, all) in new.iter().zip(anew) {
+        for (ids, all) in new.iter().zip(asked) {
             end += all.len();
             of_new.extend_from_slice(&x[(end - ids.len()) * h..end * h]);
         }

@@ -60,7 +60,7 @@ impl Rotation {
     }
 
     /// Whether a text's frequencies change on its way from one length to another, so that keys that were kept are of no use. LongRoPE
-    /// has two lists, and transformers computes a Phi-3's text anew where it changes from one to the other.
+    /// has two lists, and transformers computes a Phi-3's text again where it changes from one to the other.
     pub(super) fn changes(&self, from: usize, to: usize) -> bool {
         matches!(self.rule, Rule::Long(short, _) if (1..=short).contains(&from) && to > short)
     }

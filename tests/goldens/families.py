@@ -46,7 +46,7 @@ def rope(draw, kind, planes):
     if kind == "phi3":
         rules = {name: rules[name] for name in ("default", "longrope")}
     else:
-        del rules["longrope"]  # only a Phi-3 computes a text anew where its frequencies change
+        del rules["longrope"]  # only a Phi-3 computes a text again where its frequencies change
     rule, longest = rules[draw.choice(sorted(rules))]
     return rule | theta, longest
 

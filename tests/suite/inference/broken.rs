@@ -1,4 +1,4 @@
-//! Folders that are no checkpoint, or that of a model that is not computed. Each is told by file and setting.
+//! Folders that are no checkpoint, or that of a model that is not computed. The error names file and setting.
 
 use super::*;
 use serde_json::{Value, json};
@@ -80,7 +80,7 @@ fn settings_that_are_not_computed_are_refused_by_name() {
     ] {
         let error = set(name, setting, value.clone());
         let setting = setting.rsplit('.').next().unwrap();
-        // Some of another kind are told where they meet the weights.
+        // Some are refused only where they meet the weights.
         let told = error.contains(setting)
             || error.contains("has shape")
             || error.contains("short_factor");
@@ -89,7 +89,7 @@ fn settings_that_are_not_computed_are_refused_by_name() {
 }
 
 #[test]
-fn files_that_are_broken_are_told_by_name() {
+fn files_that_are_broken_are_named() {
     let weights = |folder: &Path| {
         let found = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
         let mut all: Vec<_> = found.filter(|file| name(file).starts_with("model")).collect();
@@ -154,7 +154,7 @@ fn files_that_are_broken_are_told_by_name() {
 
 /// Weights that a file has and the settings don't, or the other way round.
 #[test]
-fn tensors_that_do_not_fit_are_told_by_name() {
+fn tensors_that_do_not_fit_are_named() {
     for (name, setting, value, tensor) in [
         ("qwen2-0", "model_type", json!("llama"), "layer_types"),
         ("qwen3-0", "model_type", json!("qwen2"), "bias"),
@@ -199,8 +199,8 @@ fn calls_that_are_refused_change_nothing() {
     // Going back, and another way on.
     caches[0].truncate(1).unwrap();
     let again = model.decode(&[&[2, 3]], &mut caches).unwrap();
-    let mut anew = vec![model.cache(CacheKind::F32)];
-    let want = model.decode(&[&[1, 2, 3]], &mut anew).unwrap();
+    let mut again_whole = vec![model.cache(CacheKind::F32)];
+    let want = model.decode(&[&[1, 2, 3]], &mut again_whole).unwrap();
     assert!(again.iter().zip(&want).all(|(a, b)| (a - b).abs() < 1e-5));
     assert!(caches[0].truncate(4).is_err());
 }
