@@ -123,10 +123,10 @@ impl Stored {
                 numbers.for_each(|(b, w)| *w = bytemuck::pod_read_unaligned::<f64>(b) as f32)
             }
             Dtype::F32 => numbers.for_each(|(b, w)| *w = bytemuck::pod_read_unaligned(b)),
-            Dtype::F16 => {
-                numbers.for_each(|(b, w)| *w = bytemuck::pod_read_unaligned::<f16>(b).to_f32())
-            }
-            _ => numbers.for_each(|(b, w)| *w = bytemuck::pod_read_unaligned::<bf16>(b).to_f32()),
+            Dtype::F16 => numbers
+                .for_each(|(b, w)| *w = f16::from_bits(bytemuck::pod_read_unaligned(b)).to_f32()),
+            _ => numbers
+                .for_each(|(b, w)| *w = bf16::from_bits(bytemuck::pod_read_unaligned(b)).to_f32()),
         }
     }
 }

@@ -49,8 +49,10 @@ impl fmt::Display for WeightKind {
 #[derive(Debug, Clone)]
 pub(super) enum Values {
     F32(Numbers<f32>),
-    Bf16(Numbers<bf16>),
-    F16(Numbers<f16>),
+    /// The bits of each.
+    Bf16(Numbers<u16>),
+    /// The bits of each.
+    F16(Numbers<u16>),
     Packed(Packed),
 }
 
@@ -116,17 +118,15 @@ impl Matrix {
                 if in_place || kind == $same {
                     return match bytemuck::try_cast_slice::<u8, $float>(part.bytes()) {
                         Ok(_) => exact($values(Numbers::Mapped(part))),
-                        Err(_) => exact($values(Numbers::Owned(bytemuck::pod_collect_to_vec(
-                            part.bytes(),
-                        )))),
+                        Err(_) => exact($values(Numbers::Owned(copied(part.bytes())))),
                     };
                 }
             };
         }
         match stored.dtype {
             Dtype::F32 => stored_as!(f32, Values::F32, WeightKind::F32),
-            Dtype::BF16 => stored_as!(bf16, Values::Bf16, WeightKind::Bf16),
-            Dtype::F16 => stored_as!(f16, Values::F16, WeightKind::F16),
+            Dtype::BF16 => stored_as!(u16, Values::Bf16, WeightKind::Bf16),
+            Dtype::F16 => stored_as!(u16, Values::F16, WeightKind::F16),
             Dtype::F64 => {}
             _ => return Err(refused()),
         }
@@ -146,10 +146,10 @@ impl Matrix {
                 let mut kept = Vec::with_capacity(rows * columns);
                 for nth in 0..rows {
                     read(nth, &mut row);
-                    kept.extend(row.iter().map(|w| bf16::from_f32(*w)));
+                    kept.extend(row.iter().map(|w| bf16::from_f32(*w).to_bits()));
                     row.iter()
                         .zip(&kept[nth * columns..])
-                        .for_each(|(w, k)| error.add(k.to_f32(), *w));
+                        .for_each(|(w, k)| error.add(bf16::from_bits(*k).to_f32(), *w));
                 }
                 Values::Bf16(Numbers::Owned(kept))
             }
@@ -157,12 +157,12 @@ impl Matrix {
                 let mut kept = Vec::with_capacity(rows * columns);
                 for nth in 0..rows {
                     read(nth, &mut row);
-                    kept.extend(row.iter().map(|w| f16::from_f32(*w)));
+                    kept.extend(row.iter().map(|w| f16::from_f32(*w).to_bits()));
                     row.iter()
                         .zip(&kept[nth * columns..])
-                        .for_each(|(w, k)| error.add(k.to_f32(), *w));
+                        .for_each(|(w, k)| error.add(f16::from_bits(*k).to_f32(), *w));
                 }
-                if let Some(place) = kept.iter().position(|k: &f16| !k.is_finite()) {
+                if let Some(place) = kept.iter().position(|k| !f16::from_bits(*k).is_finite()) {
                     read(place / columns, &mut row);
                     let value = row[place % columns].into();
                     return Err(Problem::TooLarge { name: name.into(), place, value });
@@ -212,8 +212,12 @@ impl Matrix {
         let (columns, first) = (self.columns, row * self.columns);
         match &self.values {
             Values::F32(all) => into.copy_from_slice(&all[first..][..columns]),
-            Values::Bf16(all) => widen(&all[first..][..columns], into, bf16::to_f32),
-            Values::F16(all) => widen(&all[first..][..columns], into, f16::to_f32),
+            Values::Bf16(all) => {
+                widen(&all[first..][..columns], into, |bits| bf16::from_bits(bits).to_f32())
+            }
+            Values::F16(all) => {
+                widen(&all[first..][..columns], into, |bits| f16::from_bits(bits).to_f32())
+            }
             Values::Packed(packed) => packed.get(row, into),
         }
     }
@@ -249,4 +253,9 @@ impl Matrix {
 
 fn widen<T: Copy>(from: &[T], into: &mut [f32], wide: impl Fn(T) -> f32) {
     into.iter_mut().zip(from).for_each(|(into, from)| *into = wide(*from));
+}
+
+/// Numbers that lie at any place.
+fn copied<T: bytemuck::Pod>(bytes: &[u8]) -> Vec<T> {
+    bytes.chunks_exact(size_of::<T>()).map(bytemuck::pod_read_unaligned).collect()
 }

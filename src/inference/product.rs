@@ -8,7 +8,6 @@ use super::loops::{Halves, InBf16, InF16, dot, dot_of_halves, dots, of_block};
 use super::matrix::{Matrix, Values};
 use super::packed::{Packed, ROWS};
 use crate::cpu::{each, multiply, tiles, view, view_mut};
-use half::{bf16, f16};
 use pulp::{Simd, WithSimd};
 use std::array::from_fn;
 use std::borrow::Cow;
@@ -110,13 +109,13 @@ impl WithSimd for Few<'_> {
             Values::Bf16(all) => {
                 let rows = all[first * columns..].chunks_exact(*columns);
                 for (w, y) in rows.zip(y.chunks_mut(n)) {
-                    x.of_halves(InBf16, bytemuck::cast_slice::<bf16, u16>(w), y);
+                    x.of_halves(InBf16, w, y);
                 }
             }
             Values::F16(all) => {
                 let rows = all[first * columns..].chunks_exact(*columns);
                 for (w, y) in rows.zip(y.chunks_mut(n)) {
-                    x.of_halves(InF16, bytemuck::cast_slice::<f16, u16>(w), y);
+                    x.of_halves(InF16, w, y);
                 }
             }
             Values::Packed(packed) => {

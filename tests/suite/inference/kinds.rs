@@ -292,3 +292,28 @@ fn processors_are_those_of_transformers() {
     }
     assert!(cut > 100);
 }
+
+/// A header of an odd length puts all numbers at odd places: they are copied, and are the same.
+#[test]
+fn numbers_at_odd_places_are_copied() {
+    for folder in folders() {
+        let odd = tempfile::tempdir().unwrap();
+        for entry in fs::read_dir(&folder).unwrap() {
+            let entry = entry.unwrap();
+            let mut bytes = fs::read(entry.path()).unwrap();
+            if entry.path().extension().is_some_and(|end| end == "safetensors") {
+                let header = u64::from_le_bytes(bytes[..8].try_into().unwrap());
+                bytes[..8].copy_from_slice(&(header + 1).to_le_bytes());
+                bytes.insert(8 + header as usize, b' ');
+            }
+            fs::write(odd.path().join(entry.file_name()), bytes).unwrap();
+        }
+        fs::remove_file(odd.path().join("expected.safetensors")).unwrap();
+        let (mapped, copied) =
+            (LlamaModel::open(&folder).unwrap(), LlamaModel::open(odd.path()).unwrap());
+        let text = ids(&expected(&folder)["ids"]);
+        assert_eq!(mapped.logits(&text).unwrap(), copied.logits(&text).unwrap());
+        assert_eq!(copied.weights().own_bytes, copied.weights().bytes);
+        assert!(mapped.weights().own_bytes < mapped.weights().bytes / 2, "{}", name(&folder));
+    }
+}
