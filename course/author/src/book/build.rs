@@ -31,15 +31,11 @@ pub fn build(root: &Path, site: &Path) -> Result<Built> {
     let mut book = MDBook::load(root.join("book")).map_err(|e| wrong(&e))?;
     pages::add(&mut book.book);
     book.config.build.build_dir = site.to_path_buf();
-    // A search finds the chapters, whose words slides and notebooks repeat.
-    let others = book
-        .book
-        .chapters()
-        .filter(|page| page.content.contains(deck::MARK) || name(page).starts_with("notebook-"));
+    let others = book.book.chapters().filter(|page| is_aside(name(page)));
     let unsearched: BTreeMap<_, _> = others
         .filter_map(|page| Some((page.path.clone()?, BTreeMap::from([("enable", false)]))))
         .collect();
-    let on_paper: Vec<bool> = book.book.chapters().map(is_on_paper).collect();
+    let names: Vec<String> = book.book.chapters().map(|page| name(page).to_string()).collect();
     book.config.set("output.html.search.chapter", unsearched).map_err(|e| wrong(&e))?;
     let complaints = Arc::new(Mutex::new(Complaints::default()));
     let ours = Pages { root: root.to_path_buf(), complaints: complaints.clone() };
@@ -49,7 +45,7 @@ pub fn build(root: &Path, site: &Path) -> Result<Built> {
     match complaints.into_lines() {
         lines if lines.is_empty() => {
             built.map_err(|e| wrong(&e))?;
-            print_chapters(&site.join("print.html"), &on_paper)?;
+            print_chapters(&site.join("print.html"), &names)?;
             let pages = book.iter().filter(|item| matches!(item, BookItem::Chapter(_))).count();
             Ok(Built { pages })
         }
@@ -57,25 +53,33 @@ pub fn build(root: &Path, site: &Path) -> Result<Built> {
     }
 }
 
-/// Whether a page is printed with the book. Slides, notebooks and the stories of the bugs are printed from their own pages.
-fn is_on_paper(page: &Chapter) -> bool {
-    !["slides-", "notebook-", "museum-"].iter().any(|kind| name(page).starts_with(kind))
+/// Slides and notebooks repeat the words of the chapters, and the stories of the bugs give answers away: a search does not find them,
+/// and they are printed from their own pages.
+fn is_aside(name: &str) -> bool {
+    ["slides-", "notebook-", "museum-"].iter().any(|kind| name.starts_with(kind))
 }
 
-/// Leaves pages out of the one page that has the whole book, for a printer.
-fn print_chapters(file: &Path, on_paper: &[bool]) -> Result<()> {
+/// Leaves these pages out of the one page that has the whole book, for a printer. Links to them lead to their own pages.
+fn print_chapters(file: &Path, names: &[String]) -> Result<()> {
     /// What mdBook puts between pages.
     const BREAK: &str = r#"<div style="break-before: page; page-break-before: always;"></div>"#;
     let failed = |e: &dyn std::fmt::Display| Error::Book(vec![format!("{}: {e}", file.display())]);
     let text = std::fs::read_to_string(file).map_err(|e| failed(&e))?;
     let pages: Vec<&str> = text.split(BREAK).collect();
     // The last one is followed by the end of the file.
-    if pages.len() != on_paper.len() || on_paper.last() != Some(&true) {
+    if pages.len() != names.len() || names.last().is_none_or(|name| is_aside(name)) {
         return Err(failed(&"mdBook separates its pages in another way"));
     }
-    let kept: Vec<&str> =
-        pages.into_iter().zip(on_paper).filter(|(_, kept)| **kept).map(|(page, _)| page).collect();
-    std::fs::write(file, kept.join(BREAK)).map_err(|e| failed(&e))
+    let (left_out, kept): (Vec<_>, Vec<_>) =
+        names.iter().zip(pages).partition(|(name, _)| is_aside(name));
+    let mut text = kept.iter().map(|(_, page)| *page).collect::<Vec<_>>().join(BREAK);
+    for (name, page) in left_out {
+        let ids = page.split(" id=\"").skip(1).filter_map(|rest| rest.split_once('"'));
+        for (id, _) in ids {
+            text = text.replace(&format!("href=\"#{id}\""), &format!("href=\"{name}.html\""));
+        }
+    }
+    std::fs::write(file, text).map_err(|e| failed(&e))
 }
 
 /// What we do to the pages, after mdBook has put the included files in.

@@ -1,7 +1,7 @@
 //! Slides: a page with the line [`MARK`] is cut into one at each heading of the second level.
 
 /// The line that makes a page slides.
-pub const MARK: &str = "{{deck}}\n";
+const MARK: &str = "{{deck}}\n";
 
 /// The page with each of its slides in a `section`, and a page without that line as it is.
 pub fn slides(page: &str) -> String {

@@ -116,6 +116,21 @@ fn target<'l>(page: &'l str, link: &'l str) -> (&'l str, Option<&'l str>) {
     (if file.is_empty() { page } else { file }, id.filter(|id| !id.is_empty()))
 }
 
+/// A lecturer puts the site on any server, or hands it out.
+#[test]
+fn the_site_is_small() {
+    fn size(folder: &std::path::Path) -> u64 {
+        let entries = folder.read_dir().unwrap().map(|entry| entry.unwrap());
+        let of = |entry: std::fs::DirEntry| match entry.file_type().unwrap().is_dir() {
+            true => size(&entry.path()),
+            false => entry.metadata().unwrap().len(),
+        };
+        entries.map(of).sum()
+    }
+    let bytes = size(site().folder());
+    assert!(bytes < 20_000_000, "{bytes}");
+}
+
 #[test]
 fn every_link_leads_somewhere() {
     let site = site();
