@@ -3,7 +3,10 @@
 use crate::error::{Error, Result};
 use half::f16;
 use std::borrow::Cow;
+use std::sync::Arc;
 
+/// The largest `f16`.
+const LARGEST: f32 = 65_504.0;
 /// Positions of a page.
 pub(super) const PAGE: usize = 64;
 
@@ -14,7 +17,7 @@ pub enum CacheKind {
     /// 4 bytes a number: what was computed.
     #[default]
     F32,
-    /// 2 bytes a number, rounded to 11 bits.
+    /// 2 bytes a number, rounded to 11 bits; above 65,504 it is 65,504.
     F16,
     /// 1 byte a number, and a factor for each head of each position.
     Int8,
@@ -30,26 +33,36 @@ pub struct TextCache {
     layers: Vec<Layer>,
     heads: usize,
     head_dim: usize,
+    /// How long the text was when the newest keys were turned.
+    turned: usize,
+    /// That of the model whose keys these are.
+    model: Arc<()>,
 }
 
 #[derive(Debug, Clone, Default)]
 struct Layer {
     /// The first of them is the page `gone` of the text.
-    pages: std::collections::VecDeque<[Numbers; 2]>,
+    pages: std::collections::VecDeque<[Kept; 2]>,
     gone: usize,
 }
 
 /// `[nkv, PAGE, hd]`
 #[derive(Debug, Clone)]
-enum Numbers {
+enum Kept {
     F32(Vec<f32>),
     F16(Vec<f16>),
     Int8 { q: Vec<i8>, scales: Vec<f32> },
 }
 
 impl TextCache {
-    pub(super) fn new(kind: CacheKind, layers: usize, heads: usize, head_dim: usize) -> Self {
-        Self { kind, ids: Vec::new(), layers: vec![Layer::default(); layers], heads, head_dim }
+    pub(super) fn new(
+        kind: CacheKind,
+        layers: usize,
+        [heads, head_dim]: [usize; 2],
+        model: Arc<()>,
+    ) -> Self {
+        let layers = vec![Layer::default(); layers];
+        Self { kind, ids: Vec::new(), layers, heads, head_dim, turned: 0, model }
     }
 
     /// How many tokens it has taken in.
@@ -96,26 +109,32 @@ impl TextCache {
 
     /// Bytes that it takes.
     pub fn bytes(&self) -> usize {
-        let of = |numbers: &Numbers| match numbers {
-            Numbers::F32(all) => 4 * all.len(),
-            Numbers::F16(all) => 2 * all.len(),
-            Numbers::Int8 { q, scales } => q.len() + 4 * scales.len(),
+        let of = |numbers: &Kept| match numbers {
+            Kept::F32(all) => 4 * all.len(),
+            Kept::F16(all) => 2 * all.len(),
+            Kept::Int8 { q, scales } => q.len() + 4 * scales.len(),
         };
         self.layers.iter().flat_map(|layer| &layer.pages).flatten().map(of).sum()
     }
 
-    pub(super) fn fits(&self, layers: usize, heads: usize, head_dim: usize) -> bool {
-        (self.layers.len(), self.heads, self.head_dim) == (layers, heads, head_dim)
+    pub(super) fn is_of(&self, model: &Arc<()>) -> bool {
+        Arc::ptr_eq(&self.model, model)
+    }
+
+    pub(super) fn turned(&self) -> usize {
+        self.turned
     }
 
     /// Takes in tokens whose keys and values are kept.
     pub(super) fn advance(&mut self, ids: &[usize]) {
         self.ids.extend_from_slice(ids);
+        self.turned = self.ids.len();
     }
 
     /// Forgets all, and returns the tokens that it had.
     pub(super) fn clear(&mut self) -> Vec<usize> {
         self.layers.fill(Layer::default());
+        self.turned = 0;
         std::mem::take(&mut self.ids)
     }
 
@@ -127,7 +146,7 @@ impl TextCache {
         for (position, (k, v)) in (self.ids.len()..).zip(rows) {
             let page = position / PAGE - layer.gone;
             while layer.pages.len() <= page {
-                layer.pages.push_back([(); 2].map(|()| Numbers::new(kind, heads * PAGE, hd)));
+                layer.pages.push_back([(); 2].map(|()| Kept::new(kind, heads * PAGE, hd)));
             }
             for (numbers, row) in layer.pages[page].iter_mut().zip([k, v]) {
                 for (head, row) in row.chunks(hd).enumerate() {
@@ -159,7 +178,7 @@ impl TextCache {
     }
 }
 
-impl Numbers {
+impl Kept {
     fn new(kind: CacheKind, rows: usize, hd: usize) -> Self {
         match kind {
             CacheKind::F32 => Self::F32(vec![0.0; rows * hd]),
@@ -174,7 +193,8 @@ impl Numbers {
             Self::F32(all) => all[first..][..hd].copy_from_slice(from),
             Self::F16(all) => {
                 let kept = all[first..][..hd].iter_mut().zip(from);
-                kept.for_each(|(kept, x)| *kept = f16::from_f32(*x));
+                let within = |x: &f32| x.clamp(-LARGEST, LARGEST);
+                kept.for_each(|(kept, x)| *kept = f16::from_f32(within(x)));
             }
             Self::Int8 { q, scales } => {
                 let largest = from.iter().fold(0.0f32, |a, x| a.max(x.abs()));

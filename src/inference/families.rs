@@ -10,6 +10,9 @@ use serde_json::{Map, Value, json};
 
 type Json = Map<String, Value>;
 
+/// Where RoPE's rule stands, in old files and in new ones.
+const ROPE: [&str; 2] = ["rope_scaling", "rope_parameters"];
+
 /// Which family of models a checkpoint is of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
@@ -138,7 +141,12 @@ impl DecoderConfig {
                 }
             };
             if fused {
-                linear("self_attn.qkv_proj", queries.saturating_add(2 * keys), h, false);
+                linear(
+                    "self_attn.qkv_proj",
+                    queries.saturating_add(keys.saturating_mul(2)),
+                    h,
+                    false,
+                );
                 linear("mlp.gate_up_proj", f.saturating_mul(2), h, false);
             } else {
                 linear("self_attn.q_proj", queries, h, self.qkv_bias);
@@ -174,7 +182,11 @@ fn family(json: &Json) -> Result<Family, Problem> {
 /// Puts in what transformers takes where a file of this family is silent, and a Llama would be read differently.
 fn complete(family: Family, json: &mut Json) {
     let mut default = |name: &str, value: Value| {
-        json.entry(name).or_insert(value);
+        // These two say something where they are null: no window, and a key head for each query head.
+        let says = ["sliding_window", "num_key_value_heads"].contains(&name);
+        if json.get(name).is_none_or(|value| value.is_null() && !says) {
+            json.insert(name.into(), value);
+        }
     };
     match family {
         Family::Llama => {}
@@ -196,16 +208,25 @@ fn complete(family: Family, json: &mut Json) {
             default("num_key_value_heads", json!(4));
             default("max_position_embeddings", json!(32_768));
             default("tie_word_embeddings", json!(true));
-            let said = ["rope_parameters", "rope_scaling"]
+            let said = ROPE
                 .iter()
                 .any(|place| json.get(*place).is_some_and(|rope| rope.get("rope_theta").is_some()));
-            if !said {
-                json.entry("rope_theta").or_insert(json!(2_000_000.0));
+            if !said && json.get("rope_theta").is_none_or(Value::is_null) {
+                json.insert("rope_theta".into(), json!(2_000_000.0));
             }
         }
         Family::Phi3 => {
             default("max_position_embeddings", json!(4096));
+            default("original_max_position_embeddings", json!(4096));
             default("rms_norm_eps", json!(1e-5));
+            for place in ROPE {
+                let Some(Value::Object(rope)) = json.get_mut(place) else { continue };
+                for name in ["rope_type", "type"] {
+                    if rope.get(name).is_some_and(|rule| rule == "yarn") {
+                        rope.insert(name.into(), "longrope".into()); // as transformers reads it in a Phi-3
+                    }
+                }
+            }
         }
     }
 }
@@ -214,16 +235,28 @@ fn flag(settings: &Settings, name: &str) -> Result<bool, Problem> {
     Ok(settings.flag_if(name)?.unwrap_or(false))
 }
 
-/// How much of a head rotates: `partial_rotary_factor`, which a Phi-3 has.
+/// How much of a head rotates: all of it, or in a Phi-3 `partial_rotary_factor` of it.
 fn rotary_dim(family: Family, settings: &Settings, head_dim: usize) -> Result<usize, Problem> {
+    let fits = |dim: usize| (4..=1 << 16).contains(&dim) && dim % 2 == 0;
+    if !fits(head_dim) {
+        let rule = "an even number from 4 to 65536, because its elements turn in pairs";
+        return Err(settings.refuse("head_dim", rule, &head_dim.into()));
+    }
     if family != Family::Phi3 {
         return Ok(head_dim);
     }
     let name = "partial_rotary_factor";
     let mut said = settings.number_if(name)?.map(|factor| (name.to_string(), factor));
-    for place in ["rope_scaling", "rope_parameters"] {
+    for place in ROPE {
         let Some(Value::Object(rope)) = settings.get(place) else { continue };
         let rope = Settings { json: rope, place: format!("{place}.") };
+        for name in ["rope_type", "type"] {
+            let rule = rope.get(name).and_then(Value::as_str);
+            if let Some(rule) = rule.filter(|rule| !["default", "longrope", "su"].contains(rule)) {
+                let supported = "\"default\" and \"longrope\", which a Phi-3 has";
+                return Err(rope.unsupported(name, supported, &rule.into()));
+            }
+        }
         match (rope.number_if(name)?, &said) {
             (Some(inner), Some((other, outer))) if inner != *outer => {
                 return Err(Problem::Contradiction { one: rope.name(name), other: other.clone() });
@@ -234,7 +267,7 @@ fn rotary_dim(family: Family, settings: &Settings, head_dim: usize) -> Result<us
     }
     let Some((name, factor)) = said else { return Ok(head_dim) };
     let rotary_dim = (head_dim as f64 * factor) as usize;
-    if rotary_dim >= 4 && rotary_dim % 2 == 0 && rotary_dim <= head_dim {
+    if fits(rotary_dim) && rotary_dim <= head_dim {
         return Ok(rotary_dim);
     }
     let rule = format!(
@@ -360,7 +393,7 @@ fn take_out(family: Family, json: &mut Json) {
         json.remove(*name);
     }
     if family == Family::Phi3 {
-        for place in ["rope_scaling", "rope_parameters"] {
+        for place in ROPE {
             if let Some(Value::Object(rope)) = json.get_mut(place) {
                 rope.remove("partial_rotary_factor");
             }

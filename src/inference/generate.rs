@@ -11,7 +11,8 @@ use std::ops::ControlFlow;
 pub struct GenerateConfig {
     /// The most tokens that each text gets. Default 100.
     pub max_new_tokens: usize,
-    /// How a token is chosen. Text `n` draws from the seed `n` places further, so what it gets does not depend on the texts beside it.
+    /// How a token is chosen. Text `n` draws from the seed `n` places further, so up to rounding what it gets does not depend on the texts
+    /// beside it.
     pub sampling: SamplingConfig,
     /// How keys and values are kept.
     pub cache: CacheKind,
@@ -44,8 +45,10 @@ struct Text {
 }
 
 impl LlamaModel {
-    /// Goes on with each of some texts, and returns what they got. `on_token` is called with the number of the text and its
-    /// new token, as soon as it is there, and may end that text with [`ControlFlow::Break`], such as at a stop word.
+    /// Goes on with each of some texts, and returns what they got. A text ends at a token of `eos_token_id`, after
+    /// `max_new_tokens`, and where the model has no more [`positions`](Self::positions). `on_token` is called with the number of
+    /// the text and each new token that does not end it, as soon as it is there, and may end that text with
+    /// [`ControlFlow::Break`], such as at a stop word.
     ///
     /// ```no_run
     /// use quadrivium::inference::{GenerateConfig, LlamaModel};
@@ -95,7 +98,8 @@ impl LlamaModel {
                 config.sampling.penalize(logits, &text.ids)?;
                 let id = text.sampler.next(logits)?;
                 text.ids.push(id);
-                ended.push(eos.contains(&id) || on_token(text.nth, id).is_break());
+                let is_full = text.ids.len() > self.positions();
+                ended.push(eos.contains(&id) || on_token(text.nth, id).is_break() || is_full);
             }
             let mut still = ended.iter().map(|ended| !ended);
             caches.retain(|_| still.next().unwrap_or(true));

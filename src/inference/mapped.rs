@@ -1,5 +1,6 @@
 //! The files of a checkpoint as they lie in memory: mapped, and read when they are used.
 
+use super::matrix::WeightKind;
 use crate::checkpoint::problem::CheckpointProblem as Problem;
 use crate::checkpoint::{files, refuse};
 use crate::error::Result;
@@ -40,6 +41,11 @@ pub(super) struct Part {
 impl Part {
     pub(super) fn bytes(&self) -> &[u8] {
         self.map.bytes(self.range.clone()).unwrap_or_default()
+    }
+
+    /// Whether numbers of `size` bytes lie at a multiple of their size.
+    pub(super) fn is_in_order(&self, size: usize) -> bool {
+        self.bytes().as_ptr() as usize % size == 0
     }
 }
 
@@ -104,19 +110,51 @@ fn of_file(file: &Path) -> std::result::Result<Vec<(String, Stored)>, Problem> {
     Ok(found)
 }
 
-impl Part {
-    /// Some neighbours of a list of numbers of `size` bytes.
-    pub(super) fn numbers(&self, first: usize, count: usize, size: usize) -> Self {
-        let begin = self.range.start + first * size;
-        Self { map: self.map.clone(), range: begin..begin + count * size }
-    }
-}
-
 impl Stored {
-    /// One row of a matrix, or a list as the only row, as `f32`.
+    /// Bytes of a number.
+    pub(super) fn size(&self) -> usize {
+        self.dtype.bitsize() / 8
+    }
+
+    /// Numbers of a row; a list has one in each.
+    pub(super) fn columns(&self) -> usize {
+        self.shape.get(1).copied().unwrap_or(1)
+    }
+
+    /// Whether this kind keeps the numbers as they are.
+    pub(super) fn is_kept(&self, kind: WeightKind) -> bool {
+        let floats = [
+            (Dtype::F32, WeightKind::F32),
+            (Dtype::BF16, WeightKind::Bf16),
+            (Dtype::F16, WeightKind::F16),
+        ];
+        let own = floats.iter().find(|(dtype, _)| *dtype == self.dtype);
+        own.is_some_and(|(_, own)| kind == WeightKind::AsStored || kind == *own)
+    }
+
+    /// Some rows.
+    pub(super) fn rows(&self, rows: Range<usize>) -> Part {
+        let (len, begin) = (self.columns() * self.size(), self.part.range.start);
+        let range = begin + rows.start * len..begin + rows.end * len;
+        Part { map: self.part.map.clone(), range }
+    }
+
+    /// Bytes of memory that it needs if it is kept as a kind: none where it stays in its file.
+    pub(super) fn own_bytes(&self, kind: WeightKind) -> u64 {
+        let bits = match kind {
+            _ if self.is_kept(kind) && self.part.is_in_order(self.size()) => return 0,
+            WeightKind::AsStored if self.is_kept(kind) => 8 * self.size() as u64,
+            WeightKind::AsStored | WeightKind::F32 => 32,
+            WeightKind::Bf16 | WeightKind::F16 => 16,
+            WeightKind::Int8 => 8,
+            WeightKind::Int4 { .. } => 5, // with the factors
+        };
+        self.shape.iter().fold(bits, |all, size| all.saturating_mul(*size as u64)) / 8
+    }
+
+    /// One row, as `f32`.
     pub(super) fn read(&self, row: usize, into: &mut [f32]) {
-        let size = self.dtype.bitsize() / 8;
-        let part = self.part.numbers(row * into.len(), into.len(), size);
+        let (part, size) = (self.rows(row..row + 1), self.size());
         let numbers = part.bytes().chunks_exact(size).zip(into);
         match self.dtype {
             Dtype::F64 => {

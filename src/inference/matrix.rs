@@ -24,9 +24,9 @@ pub enum WeightKind {
     Bf16,
     /// 2 bytes a weight, with 11 bits of the significand; weights above 65,504 are refused.
     F16,
-    /// 1 byte a weight, and a factor for each row: the largest of a row becomes 127.
+    /// 1 byte a weight, and a factor for each row: the largest of a row becomes 127 or 126.
     Int8,
-    /// Half a byte a weight, and a factor for each group of neighbours in a row: the largest of a group becomes 7.
+    /// Half a byte a weight, and 2 bytes for the factor of each group of neighbours in a row, whose largest becomes 7.
     Int4 {
         /// How many neighbours share a factor: 32, 64 or 128.
         group_size: usize,
@@ -104,70 +104,73 @@ impl Matrix {
         range: std::ops::Range<usize>,
         kind: WeightKind,
     ) -> Result<(Self, WeightError), Problem> {
-        let columns = stored.shape.get(1).copied().unwrap_or(1);
-        let rows = range.len();
-        let part =
-            stored.part.numbers(range.start * columns, rows * columns, stored.dtype.bitsize() / 8);
+        let (rows, columns) = (range.len(), stored.columns());
         let exact = |values| Ok((Self { rows, columns, values }, WeightError::default()));
-        let refused =
-            || Problem::FloatType { name: name.into(), got: format!("{:?}", stored.dtype) };
-        let in_place = kind == WeightKind::AsStored;
-        // A file whose numbers do not lie at a multiple of their size is copied.
-        macro_rules! stored_as {
-            ($float:ty, $values:path, $same:expr) => {
-                if in_place || kind == $same {
-                    return match bytemuck::try_cast_slice::<u8, $float>(part.bytes()) {
-                        Ok(_) => exact($values(Numbers::Mapped(part))),
-                        Err(_) => exact($values(Numbers::Owned(copied(part.bytes())))),
-                    };
-                }
+        let part = stored.rows(range.clone());
+        if stored.is_kept(kind) {
+            // A file whose numbers do not lie at a multiple of their size is copied.
+            macro_rules! as_stored {
+                ($values:path) => {
+                    match part.is_in_order(stored.size()) {
+                        true => exact($values(Numbers::Mapped(part))),
+                        false => exact($values(Numbers::Owned(copied(part.bytes())))),
+                    }
+                };
+            }
+            return match stored.dtype {
+                Dtype::F32 => as_stored!(Values::F32),
+                Dtype::BF16 => as_stored!(Values::Bf16),
+                _ => as_stored!(Values::F16),
             };
         }
-        match stored.dtype {
-            Dtype::F32 => stored_as!(f32, Values::F32, WeightKind::F32),
-            Dtype::BF16 => stored_as!(u16, Values::Bf16, WeightKind::Bf16),
-            Dtype::F16 => stored_as!(u16, Values::F16, WeightKind::F16),
-            Dtype::F64 => {}
-            _ => return Err(refused()),
+        if ![Dtype::F64, Dtype::F32, Dtype::F16, Dtype::BF16].contains(&stored.dtype) {
+            let got = format!("{:?}", stored.dtype);
+            return Err(Problem::FloatType { name: name.into(), got });
         }
-        let read = |row: usize, into: &mut [f32]| stored.read(range.start + row, into);
         let mut error = WeightError::default();
         let mut row = vec![0.0; columns];
-        let mut all = Vec::new();
-        let values = match kind {
-            WeightKind::AsStored | WeightKind::F32 => {
-                all.resize(rows * columns, 0.0);
-                for (nth, into) in all.chunks_mut(columns).enumerate() {
-                    read(nth, into);
+        // Each row, once it is known to have numbers only.
+        let mut each_row = |keep: &mut dyn FnMut(usize, &[f32], &mut WeightError)| {
+            for nth in 0..rows {
+                stored.read(range.start + nth, &mut row);
+                if let Some(at) = row.iter().position(|w| !w.is_finite()) {
+                    let (place, value) = ((range.start + nth) * columns + at, row[at].into());
+                    return Err(Problem::NotFinite { name: name.into(), place, value });
                 }
-                Values::F32(Numbers::Owned(all))
+                keep(nth, &row, &mut error);
             }
-            WeightKind::Bf16 => {
-                let mut kept = Vec::with_capacity(rows * columns);
-                for nth in 0..rows {
-                    read(nth, &mut row);
-                    kept.extend(row.iter().map(|w| bf16::from_f32(*w).to_bits()));
-                    row.iter()
-                        .zip(&kept[nth * columns..])
-                        .for_each(|(w, k)| error.add(bf16::from_bits(*k).to_f32(), *w));
+            Ok(())
+        };
+        let mut halves = |narrow: fn(f32) -> u16, wide: fn(u16) -> f32| {
+            let (mut kept, mut large) = (Vec::with_capacity(rows * columns), None);
+            each_row(&mut |nth, row, error| {
+                for (at, w) in row.iter().enumerate() {
+                    let half = narrow(*w);
+                    if !wide(half).is_finite() && large.is_none() {
+                        large = Some(((range.start + nth) * columns + at, f64::from(*w)));
+                    }
+                    error.add(wide(half), *w);
+                    kept.push(half);
                 }
-                Values::Bf16(Numbers::Owned(kept))
+            })?;
+            match large {
+                Some((place, value)) => Err(Problem::TooLarge { name: name.into(), place, value }),
+                None => Ok(Numbers::Owned(kept)),
+            }
+        };
+        let values = match kind {
+            WeightKind::Bf16 => {
+                let wide = |bits| bf16::from_bits(bits).to_f32();
+                Values::Bf16(halves(|w| bf16::from_f32(w).to_bits(), wide)?)
             }
             WeightKind::F16 => {
-                let mut kept = Vec::with_capacity(rows * columns);
-                for nth in 0..rows {
-                    read(nth, &mut row);
-                    kept.extend(row.iter().map(|w| f16::from_f32(*w).to_bits()));
-                    row.iter()
-                        .zip(&kept[nth * columns..])
-                        .for_each(|(w, k)| error.add(f16::from_bits(*k).to_f32(), *w));
-                }
-                if let Some(place) = kept.iter().position(|k| !f16::from_bits(*k).is_finite()) {
-                    read(place / columns, &mut row);
-                    let value = row[place % columns].into();
-                    return Err(Problem::TooLarge { name: name.into(), place, value });
-                }
-                Values::F16(Numbers::Owned(kept))
+                let wide = |bits| f16::from_bits(bits).to_f32();
+                Values::F16(halves(|w| f16::from_f32(w).to_bits(), wide)?)
+            }
+            WeightKind::AsStored | WeightKind::F32 => {
+                let mut all = Vec::with_capacity(rows * columns);
+                each_row(&mut |_, row, _| all.extend_from_slice(row))?;
+                Values::F32(Numbers::Owned(all))
             }
             WeightKind::Int8 | WeightKind::Int4 { .. } => {
                 let mut packed = match kind {
@@ -175,12 +178,11 @@ impl Matrix {
                     _ => Packed::new(8, [rows, columns], columns),
                 };
                 let mut back = vec![0.0; columns];
-                for nth in 0..rows {
-                    read(nth, &mut row);
-                    packed.set(nth, &row);
+                each_row(&mut |nth, row, error| {
+                    packed.set(nth, row);
                     packed.get(nth, &mut back);
                     row.iter().zip(&back).for_each(|(w, back)| error.add(*back, *w));
-                }
+                })?;
                 Values::Packed(packed)
             }
         };

@@ -7,10 +7,12 @@ use super::matrix::Matrix;
 use super::open::WeightReport;
 use super::product::multiply_by;
 use super::rotate::{Rotation, Turns};
+use crate::attention::{score_keys, weigh};
 use crate::cpu::{each, sum};
 use crate::error::{Error, Result};
 use crate::feedforward::gate_rows;
 use std::path::Path;
+use std::sync::Arc;
 
 /// A decoder of Llama's shape whose sizes and family are a checkpoint's, for inference on a CPU.
 ///
@@ -36,6 +38,8 @@ pub struct LlamaModel {
     pub(super) lm_head: Option<Matrix>,
     pub(super) rotation: Rotation,
     pub(super) report: WeightReport,
+    /// Which model a cache is of; copies have the same weights, and the same identity.
+    pub(super) identity: Arc<()>,
 }
 
 #[derive(Debug, Clone)]
@@ -99,7 +103,8 @@ impl LlamaModel {
     /// A cache for one text.
     pub fn cache(&self, kind: CacheKind) -> TextCache {
         let llama = &self.config.llama;
-        TextCache::new(kind, self.layers.len(), llama.num_key_value_heads, llama.head_dim)
+        let heads = [llama.num_key_value_heads, llama.head_dim];
+        TextCache::new(kind, self.layers.len(), heads, self.identity.clone())
     }
 
     /// Logits `[s, v]` of a whole text.
@@ -116,7 +121,7 @@ impl LlamaModel {
     /// from 1 on, so a batch can have texts that begin and texts that go on.
     ///
     /// # Errors
-    /// No text, or a text without new tokens; another number of caches than texts, or one of another model; an id that is not below
+    /// No text, or a text without new tokens; another number of caches than texts, or one that another model has made; an id that is not below
     /// `vocab_size`; a text longer than [`positions`](crate::checkpoint::CheckpointConfig::positions), unless its frequencies
     /// follow its length. Then the caches are as they were.
     pub fn decode(&self, new: &[&[usize]], caches: &mut [TextCache]) -> Result<Vec<f32>> {
@@ -147,15 +152,11 @@ impl LlamaModel {
                 let (head, i) = (row / s, row % s);
                 let window = self.config.layers[layer].window;
                 let first = window.map_or(0, |window| (i + 1).saturating_sub(window));
-                let query = &q[(i * nh + head) * hd..][..hd];
-                for (j, weight) in weights.iter_mut().enumerate().take(i + 1).skip(first) {
-                    let key = &k[(j * nkv + head / (nh / nkv)) * hd..][..hd];
-                    *weight = query.iter().zip(key).map(|(q, k)| q * k).sum::<f32>() / root;
-                }
+                let query = q[(i * nh + head) * hd..][..hd].iter().map(|q| q / root);
+                let keys = &k[first * nkv * hd + head / (nh / nkv) * hd..];
                 let seen = &mut weights[first..=i];
-                let largest = seen.iter().copied().fold(f32::NEG_INFINITY, f32::max);
-                seen.iter_mut().for_each(|weight| *weight = (*weight - largest).exp());
-                let total: f32 = seen.iter().sum();
+                score_keys(&query.collect::<Vec<_>>(), keys, nkv * hd, seen);
+                let [_, total] = weigh(seen);
                 seen.iter_mut().for_each(|weight| *weight /= total);
             }
             layers.push(weights);
@@ -181,7 +182,7 @@ impl LlamaModel {
         self.check(new, caches)?;
         let mut asked = Vec::new();
         for (ids, cache) in new.iter().zip(&mut *caches) {
-            let changes = self.rotation.changes(cache.len(), cache.len() + ids.len());
+            let changes = self.rotation.changes(cache.turned(), cache.len() + ids.len());
             let before = if changes { cache.clear() } else { Vec::new() };
             asked.push([&before, *ids].concat());
         }
@@ -299,7 +300,7 @@ impl LlamaModel {
                     shape: vec![texts, 0],
                 });
             }
-            if !cache.fits(self.layers.len(), llama.num_key_value_heads, llama.head_dim) {
+            if !cache.is_of(&self.identity) {
                 let rule = "one of this model's own, made by its method `cache`";
                 return Err(Error::Setting { name: "each cache", rule, got: batch as f64 });
             }

@@ -12,6 +12,7 @@ use crate::error::Result;
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::Path;
+use std::sync::Arc;
 
 /// How a model's weights are kept.
 #[derive(Debug, Clone, PartialEq)]
@@ -49,7 +50,7 @@ impl LlamaModel {
         let config = DecoderConfig::open(folder)?;
         let rotation = Rotation::new(&config)?;
         let mut reader = Reader::new(folder, &config, kind)?;
-        reader.check_memory()?;
+        reader.check_memory(available_memory())?;
         let llama = config.llama.clone();
         let embed_tokens = reader.matrix("model.embed_tokens.weight")?;
         let lm_head = match llama.tie_word_embeddings {
@@ -63,13 +64,14 @@ impl LlamaModel {
         if lm_head.is_some() {
             report.bytes_of_a_token -= embed_tokens.bytes();
         }
-        Ok(Self { config, embed_tokens, layers, norm, lm_head, rotation, report })
+        let identity = Arc::new(());
+        Ok(Self { config, embed_tokens, layers, norm, lm_head, rotation, report, identity })
     }
 }
 
 impl DecoderConfig {
     /// The settings of the checkpoint in a folder. The tokens that end a text are those of its `generation_config.json`, if it names
-    /// some, as transformers has it.
+    /// some, and else those of `config.json`.
     ///
     /// # Errors
     /// A folder without a `config.json` that can be read; settings that [`parse`](Self::parse) refuses; an adapter beside the
@@ -140,23 +142,13 @@ impl<'f> Reader<'f> {
     }
 
     /// Weights that are converted need memory of their own, which is looked for before they are read.
-    fn check_memory(&self) -> Result<()> {
-        let bits = |stored: &Stored| {
-            match self.kind {
-                WeightKind::AsStored => 0,
-                WeightKind::F32 => 32,
-                WeightKind::Bf16 | WeightKind::F16 => 16,
-                WeightKind::Int8 => 8,
-                WeightKind::Int4 { .. } => 4,
-            }
-            .min(if stored.shape.len() == 2 { 64 } else { 32 })
+    fn check_memory(&self, available: Option<u64>) -> Result<()> {
+        let bytes = |stored: &Stored| match stored.shape.len() {
+            2 => stored.own_bytes(self.kind),
+            _ => 0, // norms and biases are few
         };
-        let needed: u64 = self
-            .stored
-            .values()
-            .map(|stored| stored.shape.iter().product::<usize>() as u64 * bits(stored) / 8)
-            .sum();
-        match available_memory() {
+        let needed = self.stored.values().map(bytes).fold(0, u64::saturating_add);
+        match available {
             Some(available) if needed > available => {
                 Err(refuse(self.folder, Problem::Memory { needed, available }))
             }
@@ -176,7 +168,7 @@ impl<'f> Reader<'f> {
         }
         self.report.bytes += matrix.bytes();
         self.report.bytes_of_a_token += matrix.bytes();
-        if !matrix.is_mapped() {
+        if is_list || !matrix.is_mapped() {
             self.report.own_bytes += matrix.bytes();
         }
         if !is_list {
@@ -258,4 +250,38 @@ fn available_memory() -> Option<u64> {
     let line = info.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
     let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
     Some(kib << 10)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn weights_that_stay_in_their_file_need_no_memory() {
+        let goldens = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/goldens/families");
+        let (mut refused, mut kept) = (0, 0);
+        for folder in goldens.read_dir().unwrap().map(|entry| entry.unwrap().path()) {
+            let config = DecoderConfig::open(&folder).unwrap();
+            for kind in [WeightKind::AsStored, WeightKind::F32, WeightKind::Bf16, WeightKind::Int8]
+            {
+                let reader = Reader::new(&folder, &config, kind).unwrap();
+                reader.check_memory(None).unwrap();
+                reader.check_memory(Some(1 << 20)).unwrap();
+                let own = LlamaModel::open_with(&folder, kind).unwrap().report.own_bytes;
+                match reader.check_memory(Some(1)) {
+                    Err(error) => {
+                        let error = error.to_string();
+                        assert!(error.contains("bytes of memory, and 1 are available"), "{error}");
+                        refused += 1;
+                    }
+                    // Norms and biases are copied all the same.
+                    Ok(()) => {
+                        assert!(own < 4 * 4096, "{kind}: {own}");
+                        kept += 1;
+                    }
+                }
+            }
+        }
+        assert!(refused > 20 && kept > 12, "{refused} {kept}");
+    }
 }

@@ -208,3 +208,97 @@ impl<S: Simd> Input<'_, S> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::mapped::Numbers;
+    use super::*;
+    use half::{bf16, f16};
+
+    /// Numbers from -1 to 1 that look drawn.
+    fn numbers(count: usize, seed: u32) -> Vec<f32> {
+        let next = |state: &mut u32| {
+            *state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            Some((*state >> 8) as f32 / (1 << 23) as f32 - 1.0)
+        };
+        std::iter::repeat_with({
+            let mut state = seed;
+            move || next(&mut state).unwrap_or_default()
+        })
+        .take(count)
+        .collect()
+    }
+
+    fn kinds(rows: usize, columns: usize) -> Vec<Matrix> {
+        let all = numbers(rows * columns, 1);
+        let packed = |bits: usize, group_size: usize| {
+            let mut packed = Packed::new(bits, [rows, columns], group_size);
+            all.chunks(columns).enumerate().for_each(|(nth, row)| packed.set(nth, row));
+            Values::Packed(packed)
+        };
+        let halves = |of: fn(f32) -> u16| Numbers::Owned(all.iter().map(|w| of(*w)).collect());
+        [
+            Values::Bf16(halves(|w| bf16::from_f32(w).to_bits())),
+            Values::F16(halves(|w| f16::from_f32(w).to_bits())),
+            packed(8, columns),
+            packed(4, 32),
+            packed(4, 64),
+            packed(4, 128),
+            Values::F32(Numbers::Owned(all.clone())),
+        ]
+        .map(|values| Matrix { rows, columns, values })
+        .into()
+    }
+
+    /// In pieces and tiles of any number, for rows and columns that are no multiple of any register; the same bits in threads.
+    #[test]
+    fn products_are_sums_of_products() {
+        let sizes =
+            [(1, 1), (15, 2), (16, 7), (17, 31), (129, 33), (40, 64), (33, 129), (700, 257)];
+        for (rows, columns) in sizes {
+            for w in kinds(rows, columns) {
+                for n in [1, 2, 4, 5, 16, 17, 513] {
+                    if n == 513 && rows > 40 {
+                        continue;
+                    }
+                    let x = numbers(n * columns, 2);
+                    let (mut y, mut in_threads) = (vec![0.0; n * rows], vec![0.0; n * rows]);
+                    multiply_by(&w, &x, &mut y);
+                    crate::cpu::in_threads(|| multiply_by(&w, &x, &mut in_threads));
+                    assert_eq!(y, in_threads);
+                    let mut weights = vec![0.0; columns];
+                    for row in 0..rows {
+                        w.row(row, &mut weights);
+                        for (nth, x) in x.chunks(columns).enumerate() {
+                            let terms =
+                                weights.iter().zip(x).map(|(w, x)| f64::from(*w) * f64::from(*x));
+                            let size: f64 = terms.clone().map(f64::abs).sum();
+                            let off = f64::from(y[nth * rows + row]) - terms.sum::<f64>();
+                            let most = (columns + 8) as f64 * 2f64.powi(-24) * size;
+                            assert!(off.abs() <= most, "{rows} {columns} {n} {row}: {off}");
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn halves_of_every_size() {
+        // Subnormal ones too, and the sign of each.
+        let all: Vec<u16> =
+            (0..=u16::MAX).filter(|bits| f16::from_bits(*bits).is_finite()).collect();
+        for bits in all {
+            let w = Matrix {
+                rows: 1,
+                columns: 2,
+                values: Values::F16(Numbers::Owned(vec![bits, bits])),
+            };
+            for x in [[1.0, 0.0], [0.0, 1.0]] {
+                let mut y = [0.0];
+                multiply_by(&w, &x, &mut y);
+                assert_eq!(y[0], f16::from_bits(bits).to_f32());
+            }
+        }
+    }
+}

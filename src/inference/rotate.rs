@@ -59,10 +59,15 @@ impl Rotation {
         }
     }
 
-    /// Whether a text's frequencies change on its way from one length to another, so that keys that were kept are of no use. LongRoPE
-    /// has two lists, and transformers computes a Phi-3's text again where it changes from one to the other.
-    pub(super) fn changes(&self, from: usize, to: usize) -> bool {
-        matches!(self.rule, Rule::Long(short, _) if (1..=short).contains(&from) && to > short)
+    /// Whether keys that were turned when a text had `before` tokens are of no use when it has `after`, so that the text is computed
+    /// again. LongRoPE has two lists, and changes from one to the other; transformers does the same for a Phi-3, and for other
+    /// families keeps the keys. A base that has followed the length does not fit a text that was cut.
+    pub(super) fn changes(&self, before: usize, after: usize) -> bool {
+        match &self.rule {
+            Rule::Fixed(_) => false,
+            Rule::Long(short, _) => before > 0 && (before <= *short) != (after <= *short),
+            Rule::Dynamic { ntk, .. } => before > after && before > ntk.max_seq_len,
+        }
     }
 
     /// Those of the text as long as it is with the new tokens. Where a base follows the length, keys that were kept before keep their

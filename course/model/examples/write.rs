@@ -11,8 +11,9 @@ fn main() -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
     let model = LlamaModel::open(&folder)?;
     let prompt = tokenizer.encode("The norm", true)?;
     let prompt: Vec<usize> = prompt.get_ids().iter().map(|id| *id as usize).collect();
+    let mut letters = tokenizer.decode_stream(true); // a letter may have several tokens
     model.generate(&[&prompt], &GenerateConfig::default(), |_, id| {
-        print!("{}", tokenizer.decode(&[id as u32], false).unwrap_or_default());
+        print!("{}", letters.step(id as u32).ok().flatten().unwrap_or_default());
         ControlFlow::Continue(())
     })?;
     // ANCHOR_END: write

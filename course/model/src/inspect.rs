@@ -31,25 +31,30 @@ pub fn run(arguments: &InspectArguments) -> Result<bool> {
         Some(name) => {
             let known = KNOWN.iter().find(|(known, _)| known == name);
             let (name, sizes) = known.copied().unwrap_or(KNOWN[0]);
-            show(&mut terminal, name, &Arithmetic::new(sizes)?, (2, POSITIONS))?;
+            show(&mut terminal, name, (&Arithmetic::new(sizes)?, 0), (2, POSITIONS))?;
         }
         None => {
             let (folder, config) = whole(&arguments.model, |folder| {
-                Ok((folder.to_path_buf(), DecoderConfig::open(folder)?.llama))
+                Ok((folder.to_path_buf(), DecoderConfig::open(folder)?))
             })?;
+            let tensors = config.tensors();
+            let all: usize = tensors.iter().map(|(_, shape)| shape.iter().product::<usize>()).sum();
+            let config = config.llama;
             let positions = POSITIONS.min(config.max_position_embeddings as u64);
-            show(&mut terminal, &shown(&folder), &Arithmetic::of(&config)?, (4, positions))?;
+            let model = Arithmetic::of(&config)?;
+            let others = (all as u64).saturating_sub(model.parameters().total());
+            show(&mut terminal, &shown(&folder), (&model, others), (4, positions))?;
         }
     }
     all(&mut terminal)?;
     Ok(true)
 }
 
-/// One model, with `bytes` for each number, and the operations of a token that sees so many positions.
+/// One model, with `others` for its biases and the norms of its heads, with `bytes` for each number, and the operations of a token that sees so many positions.
 fn show(
     terminal: &mut Terminal,
     name: &str,
-    model: &Arithmetic,
+    (model, others): (&Arithmetic, u64),
     (bytes, positions): (u64, u64),
 ) -> Result<()> {
     let sizes = model.sizes();
@@ -66,7 +71,7 @@ fn show(
     ))?;
     let parameters = model.parameters();
     let Parameters { embedding, attention, feed_forward, norms, output } = parameters;
-    let total = parameters.total();
+    let total = parameters.total() + others;
     terminal.line("")?;
     terminal.line("  part            parameters         part")?;
     for (part, count) in [
@@ -75,8 +80,12 @@ fn show(
         ("feed-forward", feed_forward),
         ("norms", norms),
         ("output", output),
+        ("biases", others),
         ("all", total),
     ] {
+        if part == "biases" && count == 0 {
+            continue;
+        }
         let (share, count) = (100.0 * count as f64 / total as f64, thousands(count as usize));
         let tied = if part == "output" && sizes.tied { "   the table once more" } else { "" };
         terminal.line(&format!("  {part:<12} {count:>15} {share:>10.1} %{tied}"))?;

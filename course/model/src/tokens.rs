@@ -230,6 +230,7 @@ fn is_cut_at_spaces(json: &Value) -> bool {
     of("/normalizer").is_null()
         && pattern == [Value::from("ByteLevel"), Value::from(false), Value::from(true)]
         && of("/added_tokens").as_array().is_none_or(Vec::is_empty)
+        && (of("/post_processor").is_null() || of("/post_processor/type") == "ByteLevel")
 }
 
 /// The bytes of a file in JSON, without the mark that some editors put before the first letter.

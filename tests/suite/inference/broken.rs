@@ -192,8 +192,12 @@ fn calls_that_are_refused_change_nothing() {
         assert!(error.contains(words), "{new:?}: {error}");
         assert_eq!(caches[0].ids(), [1, 2, 3]);
     }
-    let error = model.decode(&[&[1]], &mut [other.cache(CacheKind::F32)]).unwrap_err().to_string();
-    assert!(error.contains("this model's own"), "{error}");
+    // Also one of another model of the same sizes.
+    let same = LlamaModel::open(folder("llama-1")).unwrap();
+    for other in [other, same] {
+        let error = model.decode(&[&[1]], &mut [other.cache(CacheKind::F32)]).unwrap_err();
+        assert!(error.to_string().contains("this model's own"), "{error}");
+    }
     let error = LlamaModel::open_with(folder("llama-0"), WeightKind::Int4 { group_size: 5 });
     assert!(error.unwrap_err().to_string().contains("group_size must be 32, 64 or 128"));
     // Going back, and another way on.
@@ -203,4 +207,61 @@ fn calls_that_are_refused_change_nothing() {
     let want = model.decode(&[&[1, 2, 3]], &mut again_whole).unwrap();
     assert!(again.iter().zip(&want).all(|(a, b)| (a - b).abs() < 1e-5));
     assert!(caches[0].truncate(4).is_err());
+}
+
+/// Heads whose elements can't turn in pairs, whatever the rule of the rotation.
+#[test]
+fn sizes_of_heads_are_refused_by_name() {
+    for folder in folders().iter().filter(|folder| folder.starts_with(root())) {
+        for head_dim in [1, 2, 5, 65_538] {
+            let error = set(name(folder), "head_dim", json!(head_dim));
+            let told = error.contains("`head_dim`") || error.contains("short_factor");
+            assert!(error.starts_with("DIR/config.json") && told, "{} {error}", name(folder));
+        }
+    }
+}
+
+/// A weight that is no number, in whatever way weights are kept.
+#[test]
+fn weights_that_are_no_numbers_are_named() {
+    let kinds = [
+        WeightKind::AsStored,
+        WeightKind::F32,
+        WeightKind::Bf16,
+        WeightKind::F16,
+        WeightKind::Int8,
+        WeightKind::Int4 { group_size: 32 },
+    ];
+    for folder in folders().iter().filter(|folder| folder.starts_with(root())) {
+        let copy = tempfile::tempdir().unwrap();
+        let mut changed = 0;
+        for entry in fs::read_dir(folder).unwrap() {
+            let entry = entry.unwrap();
+            let mut bytes = fs::read(entry.path()).unwrap();
+            if name(&entry.path()).starts_with("model")
+                && name(&entry.path()).ends_with(".safetensors")
+            {
+                let begin = bytes.as_ptr() as usize;
+                let file = SafeTensors::deserialize(&bytes).unwrap();
+                let weight =
+                    file.iter().find(|(name, _)| name.ends_with("layers.0.mlp.down_proj.weight"));
+                let place = weight.map(|(_, tensor)| {
+                    let size = tensor.dtype().bitsize() / 8;
+                    (tensor.data().as_ptr() as usize - begin + 5 * size, size)
+                });
+                if let Some((at, size)) = place {
+                    // The highest bits of any of these types.
+                    bytes[at..at + size].fill(0xFF);
+                    changed += 1;
+                }
+            }
+            fs::write(copy.path().join(entry.file_name()), bytes).unwrap();
+        }
+        assert_eq!(changed, 1);
+        for kind in kinds {
+            let error = LlamaModel::open_with(copy.path(), kind).unwrap_err().to_string();
+            let told = error.contains("layers.0.mlp.down_proj.weight\" has NaN at place 5");
+            assert!(told, "{} {kind}: {error}", name(folder));
+        }
+    }
 }

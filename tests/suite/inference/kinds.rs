@@ -25,9 +25,9 @@ fn unit(kind: WeightKind) -> f64 {
     match kind {
         WeightKind::Bf16 => 2f64.powi(-8),
         WeightKind::F16 => 2f64.powi(-11),
-        WeightKind::Int8 => 0.5 / 127.0 * (1.0 + 1e-5),
-        // The factor of a group is rounded to f16.
-        WeightKind::Int4 { .. } => 0.5 / 7.0 + 2f64.powi(-11),
+        // The factor is rounded up to a bf16.
+        WeightKind::Int8 => 0.5 / 127.0 * (1.0 + 2f64.powi(-7)),
+        WeightKind::Int4 { .. } => 0.5 / 7.0 * (1.0 + 2f64.powi(-7)),
         _ => 0.0,
     }
 }
@@ -183,6 +183,65 @@ fn keys_in_fewer_bytes() {
     }
 }
 
+/// A text that was cut goes on as if it had never been longer, also where frequencies follow its length.
+#[test]
+fn a_text_that_was_cut_goes_on() {
+    let mut cut = 0;
+    for folder in folders() {
+        let model = LlamaModel::open(&folder).unwrap();
+        let v = model.config().llama.vocab_size;
+        let text: Vec<usize> = (0..44).map(|t| (t * t + 5 * t) % v).collect();
+        let mut caches = [model.cache(CacheKind::F32)];
+        model.decode(&[&text], &mut caches).unwrap();
+        caches[0].truncate(10).unwrap();
+        let found = model.decode(&[&[3]], &mut caches).unwrap();
+        let mut fresh = [model.cache(CacheKind::F32)];
+        let want = model.decode(&[&[&text[..10], &[3]].concat()], &mut fresh).unwrap();
+        let largest = want.iter().fold(0f32, |a, x| a.max(x.abs()));
+        let off = found.iter().zip(&want).map(|(a, b)| (a - b).abs()).fold(0f32, f32::max);
+        assert!(off < 1e-5 * largest, "{}: {off}", name(&folder));
+        assert_eq!(caches[0].ids().len(), 11);
+        cut += 1;
+    }
+    assert!(cut > 0);
+}
+
+/// A window of more than a page, on a text of several: in one call, and token by token.
+#[test]
+fn a_window_of_several_pages() {
+    let folder = tempfile::tempdir().unwrap();
+    for entry in fs::read_dir(golden("families/mistral-0")).unwrap() {
+        let entry = entry.unwrap();
+        fs::copy(entry.path(), folder.path().join(entry.file_name())).unwrap();
+    }
+    let file = folder.path().join("config.json");
+    let mut json: serde_json::Value =
+        serde_json::from_str(&fs::read_to_string(&file).unwrap()).unwrap();
+    json["max_position_embeddings"] = 1024.into();
+    json["rope_parameters"] = serde_json::json!({"rope_type": "default", "rope_theta": 10_000.0});
+    for window in [1, 64, 65, 150, 4096] {
+        json["sliding_window"] = window.into();
+        fs::write(&file, json.to_string()).unwrap();
+        let model = LlamaModel::open(folder.path()).unwrap();
+        let v = model.config().llama.vocab_size;
+        let text: Vec<usize> = (0..400).map(|t| (t * t + 3 * t) % v).collect();
+        let whole = model.logits(&text).unwrap();
+        let largest = whole.iter().fold(0f32, |a, x| a.max(x.abs()));
+        let mut caches = [model.cache(CacheKind::F32)];
+        for (t, id) in text.iter().enumerate() {
+            let logits = model.decode(&[&[*id]], &mut caches).unwrap();
+            let want = &whole[t * v..][..v];
+            let off = logits.iter().zip(want).map(|(a, b)| (a - b).abs()).fold(0f32, f32::max);
+            assert!(off < 1e-5 * largest, "{window} {t}: {off}");
+        }
+        // What is seen is what the window says.
+        for weights in model.attention(&text[..200]).unwrap() {
+            let row = &weights[199 * 200..][..200];
+            assert_eq!(row.iter().filter(|weight| **weight > 0.0).count(), 200.min(window));
+        }
+    }
+}
+
 /// Pages that no layer looks back on are given back.
 #[test]
 fn a_window_bounds_the_cache() {
@@ -316,4 +375,59 @@ fn numbers_at_odd_places_are_copied() {
         assert_eq!(copied.weights().own_bytes, copied.weights().bytes);
         assert!(mapped.weights().own_bytes < mapped.weights().bytes / 2, "{}", name(&folder));
     }
+}
+
+/// What transformers takes where a file is silent, and the older spelling of its settings.
+#[test]
+fn silent_and_older_files() {
+    let parse = |json: serde_json::Value| DecoderConfig::parse(&json.to_string()).unwrap();
+    let with = |more: serde_json::Value| {
+        let mut json = serde_json::json!({
+            "vocab_size": 100, "hidden_size": 64, "intermediate_size": 96, "num_hidden_layers": 8, "num_attention_heads": 32,
+        });
+        json.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        parse(json)
+    };
+    let one = serde_json::json!({"model_type": "llama", "num_attention_heads": 8, "attention_bias": true});
+    let llama = with(one);
+    assert_eq!((llama.llama.num_key_value_heads, llama.llama.head_dim), (8, 8));
+    assert_eq!(
+        (llama.qkv_bias, llama.output_bias, llama.mlp_bias, llama.qk_norm),
+        (true, true, false, false)
+    );
+    let mistral =
+        with(serde_json::json!({"model_type": "mistral", "head_dim": 4, "rope_theta": 5000.0}));
+    assert_eq!((mistral.llama.num_key_value_heads, mistral.llama.rope_theta), (8, 5000.0));
+    assert_eq!(mistral.llama.max_position_embeddings, 131_072);
+    assert!(mistral.layers.iter().all(|layer| layer.window == Some(4096)));
+    let none =
+        with(serde_json::json!({"model_type": "mistral", "head_dim": 4, "sliding_window": null}));
+    assert!(none.layers.iter().all(|layer| layer.window.is_none()));
+    let qwen2 = with(serde_json::json!({
+        "model_type": "qwen2", "num_attention_heads": 8, "num_key_value_heads": 2, "use_sliding_window": true,
+        "sliding_window": 7, "max_window_layers": 6,
+    }));
+    assert_eq!((qwen2.qkv_bias, qwen2.output_bias), (true, false));
+    let windows: Vec<_> = qwen2.layers.iter().map(|layer| layer.window).collect();
+    assert_eq!(windows, [[None; 6].as_slice(), &[Some(7); 2]].concat());
+    let qwen3 = with(
+        serde_json::json!({"model_type": "qwen3", "rope_scaling": {"type": "yarn", "factor": 4.0}}),
+    );
+    assert_eq!(
+        (qwen3.llama.head_dim, qwen3.llama.num_key_value_heads, qwen3.qk_norm),
+        (128, 32, true)
+    );
+    assert_eq!((qwen3.llama.positions(), qwen3.layers[7].window), (4 * 32_768, None));
+    let smollm = with(
+        serde_json::json!({"model_type": "smollm3", "num_attention_heads": 16, "rope_theta": null}),
+    );
+    assert_eq!((smollm.llama.rope_theta, smollm.llama.tie_word_embeddings), (2_000_000.0, true));
+    let rotates: Vec<_> = smollm.layers.iter().map(|layer| layer.rotates).collect();
+    assert_eq!(rotates, [true, true, true, false, true, true, true, false]);
+    let factors = vec![1.5; 4];
+    let phi = with(serde_json::json!({
+        "model_type": "phi3", "num_attention_heads": 8, "rms_norm_eps": null, "max_position_embeddings": 131_072,
+        "rope_scaling": {"type": "su", "short_factor": factors, "long_factor": factors},
+    }));
+    assert_eq!((phi.llama.rms_norm_eps, phi.llama.cached_positions()), (1e-5, 4096));
 }
