@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 pub mod loops;
+pub mod random;
 
 use ndarray::Array2;
 use ndarray::linalg::general_mat_mul;
@@ -29,6 +30,24 @@ pub fn copy(source: &[f32], target: &mut [f32]) {
     const PIECE: usize = 1 << 16;
     let pieces = target.par_chunks_mut(PIECE).zip(source.par_chunks(PIECE));
     pieces.for_each(|(target, source)| target.copy_from_slice(source));
+}
+
+/// How many threads compute.
+pub fn threads() -> usize {
+    rayon::current_num_threads()
+}
+
+/// Reads with all threads, those that the library computes with, and does as little as possible with each word.
+pub fn read(source: &[u64]) -> u64 {
+    const PIECE: usize = 1 << 15;
+    let all = source.par_chunks(PIECE).map(|piece| piece.iter().fold(0, |a, b| a ^ b));
+    all.reduce(|| 0, |a, b| a ^ b)
+}
+
+/// A matrix product of this size on each thread: what the cores compute where memory does not matter.
+pub fn products_in_threads(size: usize) -> impl FnMut() {
+    let mut all: Vec<_> = (0..threads()).map(|_| products(vec![(size, size, size)])).collect();
+    move || all.par_iter_mut().for_each(|work| work())
 }
 
 /// Matrix products of the sizes `(m, k, n)`, one after the other on one thread, with nothing around them.

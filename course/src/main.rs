@@ -35,7 +35,10 @@ fn main() -> ExitCode {
             };
             ended(matrix::run(&components, kind))
         }
-        Some(Command::Bench(arguments)) => handed_over(race::run(arguments.check)),
+        // Of a token, as of a check, the library alone is measured: nothing is graded first.
+        Some(Command::Bench(arguments)) => {
+            handed_over(race::run(arguments.check || arguments.is_token()))
+        }
         Some(Command::Model(ModelArguments { command })) => handed_over(match command {
             ModelCommand::Train(TrainArguments { mine: true, .. }) => mine::run(&mine::PARTS),
             ModelCommand::Generate(GenerateArguments { mine: true, .. }) => {

@@ -27,6 +27,7 @@ pub mod model;
 pub mod norm;
 pub mod parallel;
 pub mod plot;
+pub mod roofline;
 pub mod rope;
 pub mod rotations;
 pub mod text;

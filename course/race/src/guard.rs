@@ -25,7 +25,7 @@ const TRIES: usize = 3;
 const ADVICE: &str = "The code is slower than its parts allow. If a change of the code does not explain it, look at the profiles in Cargo.toml: a crate that \
 is built with less optimization than the program can slow down the functions that both use.";
 
-/// Runs the races of the components that are wanted, and those of the whole model with the component `model`, and compares. Returns whether all ratios
+/// Runs the races of the components that are wanted, those of the whole model with the component `model`, and a decoded token with `token`, and compares. Returns whether all ratios
 /// hold.
 ///
 /// # Errors
@@ -38,6 +38,9 @@ pub fn run(wanted: impl Fn(&str) -> bool) -> Result<bool, Box<dyn Error>> {
     }
     if wanted("model") {
         hold &= checked(whole::races, &book)?;
+    }
+    if wanted(course::arguments::TOKEN) {
+        hold &= crate::token::check()?;
     }
     if !hold {
         Terminal::stdout().line(ADVICE)?;

@@ -8,11 +8,13 @@ mod guard;
 mod recorded;
 #[cfg(test)]
 mod tests;
+mod token;
 mod whole;
 
 use course::arguments::{BenchArguments, Command};
 use learner::terminal::Terminal;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::Instant;
 
@@ -60,6 +62,9 @@ fn main() -> ExitCode {
         Some(Command::Bench(BenchArguments { component, check: true, .. })) => {
             course::ended(guard::run(|slug| component.as_deref().is_none_or(|one| one == slug)))
         }
+        Some(Command::Bench(arguments)) if arguments.is_token() => {
+            course::ended(token::run(&arguments))
+        }
         Some(Command::Bench(arguments)) => course::ended(run(&arguments)),
         _ => course::not_here(),
     }
@@ -68,14 +73,8 @@ fn main() -> ExitCode {
 fn run(arguments: &BenchArguments) -> learner::Result<bool> {
     let mine = learner::race::racers();
     let mut terminal = Terminal::stdout();
-    // What can't be written is said before any of them runs.
     let folder = arguments.out.as_path();
-    let refused = |reason: std::io::Error| learner::Error::File {
-        file: folder.display().to_string(),
-        reason: reason.to_string(),
-    };
-    std::fs::create_dir_all(folder).map_err(refused)?;
-    tempfile::tempfile_in(folder).map_err(refused)?;
+    writable(folder)?;
     let wanted = |slug: &str| arguments.component.as_deref().is_none_or(|one| one == slug);
     let mut all = Vec::new();
     for (slug, run) in components::ALL.iter().filter(|(slug, _)| wanted(slug)) {
@@ -109,16 +108,36 @@ fn run(arguments: &BenchArguments) -> learner::Result<bool> {
         all.extend(races);
     }
     let numbers = format!("{:#}\n", recorded::json(&all));
-    learner::save::write(&folder.join("bench.json"), numbers).map_err(refused)?;
+    learner::save::write(&folder.join("bench.json"), numbers)
+        .map_err(|reason| refused(folder, reason))?;
     Ok(true)
 }
 
-/// Runs a race. The implementations take turns. In its turn each runs twice, and the second time counts: then its threads are
-/// awake, and its memory is in the caches as far as it fits. One that panics does not race.
-fn race(slug: &'static str, title: &str, mut implementations: Vec<Implementation>) -> Race {
+/// What can't be written is said before anything runs.
+fn writable(folder: &Path) -> learner::Result<()> {
+    std::fs::create_dir_all(folder).map_err(|reason| refused(folder, reason))?;
+    tempfile::tempfile_in(folder).map_err(|reason| refused(folder, reason))?;
+    Ok(())
+}
+
+fn refused(folder: &Path, reason: std::io::Error) -> learner::Error {
+    learner::Error::File { file: folder.display().to_string(), reason: reason.to_string() }
+}
+
+/// Runs a race.
+fn race(slug: &'static str, title: &str, implementations: Vec<Implementation>) -> Race {
+    let (title, note) = (title.to_string(), String::new());
+    let mut race = Race { slug, title, times: timed(ROUNDS, implementations), note };
+    race.note = recorded::add_pytorch(&mut race);
+    race
+}
+
+/// The times of each. They take turns. In its turn each runs twice, and the second time counts: then its threads are awake,
+/// and its memory is in the caches as far as it fits. One that panics is left out.
+fn timed(rounds: usize, mut implementations: Vec<Implementation>) -> Vec<Times> {
     implementations.retain_mut(|(_, work)| catch_unwind(AssertUnwindSafe(work)).is_ok());
     let mut seconds: Vec<Vec<f64>> = vec![Vec::new(); implementations.len()];
-    for _ in 0..ROUNDS {
+    for _ in 0..rounds {
         for ((_, work), seconds) in implementations.iter_mut().zip(&mut seconds) {
             work();
             let start = Instant::now();
@@ -128,11 +147,8 @@ fn race(slug: &'static str, title: &str, mut implementations: Vec<Implementation
     }
     let times = implementations.iter().zip(seconds).map(|((implementation, _), mut seconds)| {
         seconds.sort_by(f64::total_cmp);
-        let [least, median, most] = [0, ROUNDS / 2, ROUNDS - 1].map(|place| seconds[place]);
+        let [least, median, most] = [0, rounds / 2, rounds - 1].map(|place| seconds[place]);
         Times { implementation, median, least, most, recorded: false }
     });
-    let (title, note) = (title.to_string(), String::new());
-    let mut race = Race { slug, title, times: times.collect(), note };
-    race.note = recorded::add_pytorch(&mut race);
-    race
+    times.collect()
 }

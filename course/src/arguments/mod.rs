@@ -207,6 +207,8 @@ pub struct MatrixArguments {
 Examples:
   cargo course bench                 all components
   cargo course bench norm            that one
+  cargo course bench token           what a decoded token costs: no race, and none of your code
+  cargo course bench token --size 25M
   cargo course bench --out figures   the SVG files in ./figures
   cargo course bench --check         is the library as fast as it should be?
 
@@ -215,9 +217,14 @@ Exit codes:
   1  with --check, a ratio is not
   2  a file that can't be written, code of the course that does not compile")]
 pub struct BenchArguments {
-    /// Only this component.
-    #[arg(value_parser = PossibleValuesParser::new(COMPONENTS.iter().map(|entry| entry.slug)))]
+    /// Only this component, or `token`: how fast models of 1 to 400 million random weights decode, beside how fast this machine reads.
+    #[arg(value_parser = PossibleValuesParser::new(COMPONENTS.iter().map(|entry| entry.slug).chain([TOKEN])))]
     pub component: Option<String>,
+
+    /// With `token`, only the model of this size; may be given several times.
+    #[arg(long, value_name = "SIZE", requires = "component", conflicts_with = "check",
+        value_parser = PossibleValuesParser::new(["1M", "25M", "100M", "400M"]))]
+    pub size: Vec<String>,
 
     /// The folder for the figures.
     #[arg(long, value_name = "DIR", default_value = "target/bench")]
@@ -227,6 +234,16 @@ pub struct BenchArguments {
     /// takes longer than it should. Your code does not run.
     #[arg(long, conflicts_with = "out")]
     pub check: bool,
+}
+
+/// What `bench` measures beside components.
+pub const TOKEN: &str = "token";
+
+impl BenchArguments {
+    /// Whether a decoded token is measured, and no component.
+    pub fn is_token(&self) -> bool {
+        self.component.as_deref() == Some(TOKEN)
+    }
 }
 
 /// Train a small Llama made of the course's parts, and let it write.

@@ -312,6 +312,19 @@ fn what_passes_may_race() {
     }
 }
 
+/// The smallest model takes seconds once it is built.
+#[test]
+fn a_token_is_measured() {
+    let scratch = Scratch::with_starters();
+    let folder = scratch.file("tokens");
+    let arguments = ["bench", "token", "--size", "1M", "--out", folder.to_str().unwrap()];
+    let said = scratch.run(&arguments).ends_with(0);
+    let words = ["853,120", "f32", "bf16", "int8", "int4"];
+    assert!(words.iter().all(|word| said.out.contains(word)), "{said:#?}");
+    let figure = std::fs::read_to_string(folder.join("token.svg")).unwrap();
+    assert!(figure.contains("Does a token wait for memory"));
+}
+
 #[test]
 fn reset_restores_and_keeps_a_copy() {
     let scratch = Scratch::with_starters();
