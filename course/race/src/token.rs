@@ -135,9 +135,16 @@ pub fn check() -> Result<bool> {
         let measured = measured((*name, config), &source, 0, folder.path())?;
         let read = measured.machine().read;
         let shares = measured.rows.iter().map(|row| row.bytes_a_second() / read);
-        let holds = shares.zip(LEAST).all(|(share, least)| share >= least);
+        let shares: Vec<(f64, f64)> = shares.zip(LEAST).collect();
+        let holds = shares.iter().all(|(share, least)| share >= least);
         if holds || left == 0 {
-            show(&mut terminal, &measured)?;
+            terminal.heading(&format!("{CHECKED}: a decoded token, beside a read"))?;
+            for ((kind, _), (share, least)) in KINDS.iter().zip(shares) {
+                let word = if share >= least { "ok" } else { "SLOW" };
+                let [share, least] = [share, least].map(|share| 100.0 * share);
+                terminal
+                    .line(&format!("  {word:<6}{share:>4.0} % (at least {least:.0} %)  {kind}"))?;
+            }
             return Ok(holds);
         }
     }
