@@ -31,8 +31,9 @@ const SIDE: usize = 768;
 /// A prompt of the largest model takes seconds.
 const ROUNDS_OF_PROMPTS: usize = 3;
 
-/// With `--check`, the least share of the read at which weights must arrive, and the size of the model.
-const LEAST: [f64; 4] = [0.3, 0.3, 0.15, 0.1];
+/// With `--check`, the least share of the read at which weights must arrive, and the size of the model. On a quiet machine they were 0.63,
+/// 0.48, 0.37 and 0.24; a loop that the compiler did not put into registers had a tenth of that.
+const LEAST: [f64; 4] = [0.2, 0.15, 0.08, 0.05];
 const CHECKED: &str = "25M";
 const TRIES: usize = 3;
 
