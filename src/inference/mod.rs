@@ -2,7 +2,7 @@
 //!
 //! [`LlamaTransformer`](crate::model::LlamaTransformer) has its sizes in its type and computes with dfdx, so it can be trained, and
 //! each of its parts can be another. [`LlamaModel`] has its sizes from the file, and computes on slices: its weights stay where the
-//! file is mapped, or are kept in fewer bytes, because a decoded token takes as long as memory takes to deliver them.
+//! file is mapped, or are kept in fewer bytes, because a decoded token takes at least as long as memory takes to deliver them.
 //! Beside Llama it knows what Mistral, Qwen2, Qwen3, SmolLM3 and Phi-3 add ([`Family`]). Where a checkpoint is of both
 //! kinds, both compute the same up to rounding.
 

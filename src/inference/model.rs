@@ -121,8 +121,8 @@ impl LlamaModel {
     /// from 1 on, so a batch can have texts that begin and texts that go on.
     ///
     /// # Errors
-    /// No text, or a text without new tokens; another number of caches than texts, or one that another model has made; an id that is not below
-    /// `vocab_size`; a text longer than [`positions`](crate::checkpoint::CheckpointConfig::positions), unless its frequencies
+    /// No text, or a text without new tokens; another number of caches than texts, or one that another model has made; an id
+    /// that is not below `vocab_size`; a text longer than [`positions`](crate::checkpoint::CheckpointConfig::positions), unless its frequencies
     /// follow its length. Then the caches are as they were.
     pub fn decode(&self, new: &[&[usize]], caches: &mut [TextCache]) -> Result<Vec<f32>> {
         let x = self.forward(new, caches, |_, _, _| ())?;

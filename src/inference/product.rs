@@ -1,6 +1,6 @@
 //! Products of a few rows with a matrix of weights, and of many rows.
 //!
-//! With few rows, each weight is used once or a few times, so the product is as fast as weights come from memory. A row of weights is
+//! With few rows, each weight is used once or a few times, so the product can't be faster than weights come from memory. A row of weights is
 //! read once and multiplied with all rows. With many, weights are made `f32` tile by tile, and a tile stays in the cache
 //! for all rows.
 

@@ -50,7 +50,8 @@ pub fn run(arguments: &InspectArguments) -> Result<bool> {
     Ok(true)
 }
 
-/// One model, with `others` for its biases and the norms of its heads, with `bytes` for each number, and the operations of a token that sees so many positions.
+/// One model, with `bytes` for each number, and the operations of a token that sees so many positions. `others` are the
+/// parameters of biases and of the heads' norms.
 fn show(
     terminal: &mut Terminal,
     name: &str,

@@ -25,8 +25,8 @@ const TRIES: usize = 3;
 const ADVICE: &str = "The code is slower than its parts allow. If a change of the code does not explain it, look at the profiles in Cargo.toml: a crate that \
 is built with less optimization than the program can slow down the functions that both use.";
 
-/// Runs the races of the components that are wanted, those of the whole model with the component `model`, and a decoded token with `token`, and compares. Returns whether all ratios
-/// hold.
+/// Runs what is wanted, and compares: the races of components, those of the whole model as `model`, a decoded token as `token`.
+/// Returns whether all ratios hold.
 ///
 /// # Errors
 /// Standard output can't be written; what the model refuses.
