@@ -224,14 +224,6 @@ fn sizes_of_heads_are_refused_by_name() {
 /// A weight that is no number, in whatever way weights are kept.
 #[test]
 fn weights_that_are_no_numbers_are_named() {
-    let kinds = [
-        WeightKind::AsStored,
-        WeightKind::F32,
-        WeightKind::Bf16,
-        WeightKind::F16,
-        WeightKind::Int8,
-        WeightKind::Int4 { group_size: 32 },
-    ];
     for folder in folders().iter().filter(|folder| folder.starts_with(root())) {
         let copy = tempfile::tempdir().unwrap();
         let mut changed = 0;
@@ -258,7 +250,7 @@ fn weights_that_are_no_numbers_are_named() {
             fs::write(copy.path().join(entry.file_name()), bytes).unwrap();
         }
         assert_eq!(changed, 1);
-        for kind in kinds {
+        for kind in super::kinds::KINDS {
             let error = LlamaModel::open_with(copy.path(), kind).unwrap_err().to_string();
             let told = error.contains("layers.0.mlp.down_proj.weight\" has NaN at place 5");
             assert!(told, "{} {kind}: {error}", name(folder));

@@ -6,7 +6,7 @@ use quadrivium::model::{LlamaTransformer, SamplingConfig, Tied};
 use quadrivium::tensor::*;
 use std::ops::ControlFlow;
 
-const KINDS: [WeightKind; 7] = [
+pub(super) const KINDS: [WeightKind; 7] = [
     WeightKind::AsStored,
     WeightKind::F32,
     WeightKind::Bf16,
@@ -305,6 +305,10 @@ fn texts_of_a_batch_end_at_different_times() {
     let stopped = stopped.unwrap();
     assert!(stopped[0].len() < 6 && stopped[1] == all[1], "{stopped:?}");
     assert_eq!(told.len(), stopped[0].len() + 20);
+    // A text ends where the model has no more positions; the last token needs none.
+    let (long, longer) = (vec![1; 120], GenerateConfig { max_new_tokens: 100, ..free.clone() });
+    assert_eq!(model.positions(), 128);
+    assert_eq!(model.generate(&[&long], &longer, go_on).unwrap()[0].len(), 9);
     // What is suppressed is never drawn.
     let none = GenerateConfig { suppress_tokens: (0..v).filter(|id| *id != 5).collect(), ..free };
     assert_eq!(model.generate(&prompts, &none, go_on).unwrap(), vec![vec![5; 20]; 2]);
