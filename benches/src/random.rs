@@ -10,20 +10,16 @@ use std::path::Path;
 /// Tokens of a text before those that are decoded.
 pub const PROMPT: usize = 512;
 
-/// The names of [`models`], by their parameters in millions.
-pub const NAMES: [&str; 4] = ["1M", "25M", "100M", "400M"];
-
 /// Llamas of about so many parameters, whose output is the table once more. The first has the sizes of `cargo course model train`.
 pub fn models() -> [(&'static str, CheckpointConfig); 4] {
     // v, h, L, nh, nkv, hd, f
     let sizes = [
-        [512, 128, 4, 4, 2, 32, 384],        //       853,120
-        [8192, 512, 8, 8, 2, 64, 1280],      //    25,174,528
-        [32_000, 768, 12, 12, 4, 64, 2048],  //   100,092,672
-        [32_000, 1024, 24, 16, 4, 64, 4096], //   397,722,624
+        ("1M", [512, 128, 4, 4, 2, 32, 384]),    //           853,120
+        ("25M", [8192, 512, 8, 8, 2, 64, 1280]), //     25,174,528
+        ("100M", [32_000, 768, 12, 12, 4, 64, 2048]), //   100,092,672
+        ("400M", [32_000, 1024, 24, 16, 4, 64, 4096]), //   397,722,624
     ];
-    let mut names = NAMES.into_iter();
-    sizes.map(|[v, h, layers, nh, nkv, hd, f]| {
+    sizes.map(|(name, [v, h, layers, nh, nkv, hd, f])| {
         let config = CheckpointConfig {
             vocab_size: v,
             hidden_size: h,
@@ -39,7 +35,7 @@ pub fn models() -> [(&'static str, CheckpointConfig); 4] {
             tie_word_embeddings: true,
             eos_token_id: Vec::new(),
         };
-        (names.next().unwrap_or_default(), config)
+        (name, config)
     })
 }
 
