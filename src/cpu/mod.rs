@@ -240,6 +240,21 @@ pub(crate) fn each<P: Send>(
     }
 }
 
+/// Does all of `work` on one of the threads if there are more than a few elements. A thread that is not one of them falls asleep at each
+/// [`each`] until the others are done, and is woken up again.
+pub(crate) fn among_threads<R: Send>(elements: usize, work: impl FnOnce() -> R + Send) -> R {
+    let way = WAY.get();
+    if elements < FEW && way != Way::InThreads || !threads_start() {
+        return work();
+    }
+    rayon::scope(|_| on_this_way(way, work))
+}
+
+/// How many threads share the work of an [`each`].
+pub(crate) fn threads() -> usize {
+    if threads_start() { rayon::current_num_threads() } else { 1 }
+}
+
 /// Whether there are threads. Where the system gives none, one does it all; rayon would panic.
 fn threads_start() -> bool {
     static STARTED: OnceLock<bool> = OnceLock::new();

@@ -1,15 +1,17 @@
 //! Attention of new tokens to what is kept of their text.
 
 use super::cache::{PAGE, TextCache};
-use crate::attention::{only_seen, score_keys, weigh};
+use super::loops::{Gather, Score};
+use crate::attention::{only_seen, weigh};
 use crate::cpu::{multiply, multiply_add, tiles, view, view_mut};
 use ndarray::Axis;
+use pulp::Arch;
 use std::ops::Range;
 
 /// New tokens whose scores are computed together.
 const TOKENS: usize = 32;
-/// Up to so many queries go key by key.
-const FEW: usize = 4;
+/// Up to so many queries go key by key, in registers.
+const FEW: usize = 8;
 
 /// The new tokens of one text.
 pub(super) struct Attend<'c> {
@@ -43,9 +45,9 @@ impl Attend<'_> {
                 let keys = self.cache.page(self.layer, page, head, false);
                 let keys = &keys[within.start * hd..within.end * hd];
                 if rows <= FEW {
-                    for (query, scores) in block.chunks(hd).zip(scores.chunks_mut(count)) {
-                        score_keys(query, keys, hd, &mut scores[columns.clone()]);
-                    }
+                    let queries = &block;
+                    let first = columns.start;
+                    Arch::new().dispatch(Score { queries, keys, hd, scores: &mut scores, first });
                 } else {
                     let mut into = view_mut(&mut scores, rows, count);
                     into.slice_axis_inplace(Axis(1), columns.into());
@@ -65,10 +67,15 @@ impl Attend<'_> {
             block.fill(0.0);
             for (page, within, columns) in pages(&keys) {
                 let values = self.cache.page(self.layer, page, head, true);
-                let values =
-                    view(&values[within.start * hd..within.end * hd], within.len(), hd, hd);
-                let weights = view(&scores[columns.start..], rows, within.len(), count);
-                multiply_add(weights, values, view_mut(&mut block, rows, hd));
+                let values = &values[within.start * hd..within.end * hd];
+                if rows <= FEW {
+                    let (weights, first) = (&scores, columns.start);
+                    Arch::new().dispatch(Gather { weights, first, values, hd, y: &mut block });
+                } else {
+                    let weights = view(&scores[columns.start..], rows, within.len(), count);
+                    let values = view(values, within.len(), hd, hd);
+                    multiply_add(weights, values, view_mut(&mut block, rows, hd));
+                }
             }
             for (row, (found, total)) in block.chunks(hd).zip(totals).enumerate() {
                 let mut y = y.row_mut(first + row / group);

@@ -5,7 +5,7 @@
 //! shift, a mask or an exponent makes floats of all words in a register at once.
 
 use super::packed::{Packed, ROWS};
-use pulp::Simd;
+use pulp::{Simd, WithSimd};
 use std::array::from_fn;
 
 /// The inner product, in four sums of a register each, so that a processor need not wait for one to begin with the next.
@@ -187,4 +187,101 @@ pub(super) fn of_block<S: Simd, const BITS: u32, const R: usize>(
         }
     }
     found
+}
+
+/// The inner products of a few queries, `[rows, hd]`, with the keys of a page, `[.., hd]`: into `scores`, `[rows, count]`, from the column
+/// `first` on.
+pub(super) struct Score<'a> {
+    pub(super) queries: &'a [f32],
+    pub(super) keys: &'a [f32],
+    pub(super) hd: usize,
+    pub(super) scores: &'a mut [f32],
+    pub(super) first: usize,
+}
+
+impl WithSimd for Score<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) {
+        let Self { queries, keys, hd, scores, first } = self;
+        let count = scores.len() * hd / queries.len();
+        let query = |row: usize| &queries[row * hd..][..hd];
+        let rows = queries.len() / hd;
+        for (column, key) in (first..).zip(keys.chunks_exact(hd)) {
+            let mut row = 0;
+            while row + 4 <= rows {
+                let found = dots(simd, key, from_fn(|r| query(row + r)));
+                (row..).zip(found).for_each(|(row, found)| scores[row * count + column] = found);
+                row += 4;
+            }
+            for row in row..rows {
+                scores[row * count + column] = dot(simd, key, query(row));
+            }
+        }
+    }
+}
+
+/// Adds the values of a page, `[.., hd]`, to `y`, `[rows, hd]`, each with its weight: `weights` are `[rows, count]`, and those of the page begin at
+/// the column `first`.
+pub(super) struct Gather<'a> {
+    pub(super) weights: &'a [f32],
+    pub(super) first: usize,
+    pub(super) values: &'a [f32],
+    pub(super) hd: usize,
+    pub(super) y: &'a mut [f32],
+}
+
+impl WithSimd for Gather<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) {
+        let Self { weights, first, values, hd, y } = self;
+        let count = weights.len() * hd / y.len();
+        let mut weights = weights.chunks_exact(count).map(|weights| &weights[first..]);
+        let (fours, rest) = y.split_at_mut(y.len() / (4 * hd) * 4 * hd);
+        for y in fours.chunks_exact_mut(4 * hd) {
+            let weights = from_fn(|_| weights.next().unwrap_or_default());
+            gather::<S, 4>(simd, weights, values, hd, y);
+        }
+        for (y, weights) in rest.chunks_exact_mut(hd).zip(weights) {
+            gather::<S, 1>(simd, [weights], values, hd, y);
+        }
+    }
+}
+
+/// The same for `R` rows: two registers of each row stay where they are while all values pass.
+#[inline(always)]
+fn gather<S: Simd, const R: usize>(
+    simd: S,
+    weights: [&[f32]; R],
+    values: &[f32],
+    hd: usize,
+    y: &mut [f32],
+) {
+    let weights = weights.map(|weights| &weights[..values.len() / hd]);
+    let pairs = hd / S::F32_LANES / 2;
+    for pair in 0..pairs {
+        let mut sums = [[simd.splat_f32s(0.0); 2]; R];
+        for (nth, value) in values.chunks_exact(hd).enumerate() {
+            let [low, high] = S::as_simd_f32s(value).0.as_chunks::<2>().0[pair];
+            for (sums, weights) in sums.iter_mut().zip(weights) {
+                let weight = simd.splat_f32s(weights[nth]);
+                sums[0] = simd.mul_add_e_f32s(weight, low, sums[0]);
+                sums[1] = simd.mul_add_e_f32s(weight, high, sums[1]);
+            }
+        }
+        for (y, sums) in y.chunks_exact_mut(hd).zip(sums) {
+            let y = &mut S::as_mut_simd_f32s(y).0.as_chunks_mut::<2>().0[pair];
+            y.iter_mut().zip(sums).for_each(|(y, sum)| *y = simd.add_f32s(*y, sum));
+        }
+    }
+    // Of a head that is no multiple of two registers.
+    for (y, weights) in y.chunks_exact_mut(hd).zip(weights) {
+        for (value, weight) in values.chunks_exact(hd).zip(weights) {
+            let rest = y.iter_mut().zip(value).skip(pairs * 2 * S::F32_LANES);
+            rest.for_each(|(y, value)| *y += weight * value);
+        }
+    }
 }

@@ -8,11 +8,14 @@ use super::open::WeightReport;
 use super::product::multiply_by;
 use super::rotate::{Rotation, Turns};
 use crate::attention::{score_keys, weigh};
-use crate::cpu::{each, sum};
+use crate::cpu::{among_threads, each, rows_of_a_piece, sum};
 use crate::error::{Error, Result};
 use crate::feedforward::gate_rows;
 use std::path::Path;
 use std::sync::Arc;
+
+/// Numbers that are one piece of work where each is for itself.
+const PIECE: usize = 1 << 12;
 
 /// A decoder of Llama's shape whose sizes and family are a checkpoint's, for inference on a CPU.
 ///
@@ -66,13 +69,19 @@ pub(super) struct Linear {
 impl Linear {
     /// `x w^T + b`, `[n, out]`.
     fn of(&self, x: &[f32]) -> Vec<f32> {
-        let rows = self.weight.rows;
-        let mut y = vec![0.0; x.len() / self.weight.columns * rows];
-        multiply_by(&self.weight, x, &mut y);
-        if let Some(bias) = &self.bias {
-            y.chunks_mut(rows).for_each(|y| add(y, bias));
-        }
+        let [y] = Self::of_all([self], x);
         y
+    }
+
+    /// The same of several, in one go.
+    fn of_all<const N: usize>(all: [&Self; N], x: &[f32]) -> [Vec<f32>; N] {
+        let mut found = multiply_by(all.map(|linear| &linear.weight), x);
+        for (linear, y) in all.iter().zip(&mut found) {
+            if let Some(bias) = &linear.bias {
+                y.chunks_mut(bias.len()).for_each(|y| add(y, bias));
+            }
+        }
+        found
     }
 }
 
@@ -113,8 +122,10 @@ impl LlamaModel {
     /// As for [`decode`](Self::decode).
     pub fn logits(&self, ids: &[usize]) -> Result<Vec<f32>> {
         let caches = &mut [self.cache(CacheKind::F32)];
-        let x = self.forward(&[ids], caches, |_, _, _| ())?;
-        Ok(self.head(&x))
+        among_threads(self.elements(ids.len()), || {
+            let x = self.forward(&[ids], caches, |_, _, _| ())?;
+            Ok(self.head(&x))
+        })
     }
 
     /// Logits `[n, v]` of the last new token of each of `n` texts. The caches take the new tokens in; a text's may be any number
@@ -125,15 +136,24 @@ impl LlamaModel {
     /// that is not below `vocab_size`; a text longer than [`positions`](crate::checkpoint::CheckpointConfig::positions), unless its frequencies
     /// follow its length. Then the caches are as they were.
     pub fn decode(&self, new: &[&[usize]], caches: &mut [TextCache]) -> Result<Vec<f32>> {
-        let x = self.forward(new, caches, |_, _, _| ())?;
-        let h = self.config.llama.hidden_size;
-        let mut end = 0;
-        let mut last = Vec::with_capacity(new.len() * h);
-        for ids in new {
-            end += ids.len();
-            last.extend_from_slice(&x[(end - 1) * h..end * h]);
-        }
-        Ok(self.head(&last))
+        let count = new.iter().map(|ids| ids.len()).sum();
+        among_threads(self.elements(count), || {
+            let x = self.forward(new, caches, |_, _, _| ())?;
+            let h = self.config.llama.hidden_size;
+            let mut end = 0;
+            let mut last = Vec::with_capacity(new.len() * h);
+            for ids in new {
+                end += ids.len();
+                last.extend_from_slice(&x[(end - 1) * h..end * h]);
+            }
+            Ok(self.head(&last))
+        })
+    }
+
+    /// How many elements the largest of its products has for so many tokens.
+    fn elements(&self, tokens: usize) -> usize {
+        let llama = &self.config.llama;
+        tokens * llama.hidden_size * llama.vocab_size.max(2 * llama.intermediate_size)
     }
 
     /// The weights of attention in each layer on a whole text, `[nh, s, s]`: row `i` of a head says how much of each value token
@@ -167,8 +187,7 @@ impl LlamaModel {
     fn head(&self, x: &[f32]) -> Vec<f32> {
         let x = self.normalized(x, &self.norm);
         let matrix = self.lm_head.as_ref().unwrap_or(&self.embed_tokens);
-        let mut logits = vec![0.0; x.len() / matrix.columns * matrix.rows];
-        multiply_by(matrix, &x, &mut logits);
+        let [logits] = multiply_by([matrix], &x);
         logits
     }
 
@@ -207,8 +226,9 @@ impl LlamaModel {
             );
             add(&mut x, &layer.o_proj.of(&found));
             let normalized = self.normalized(&x, &layer.post_attention_layernorm);
-            let (gate, mut up) = (layer.gate_proj.of(&normalized), layer.up_proj.of(&normalized));
-            gate_rows(&gate, &mut up);
+            let [gate, mut up] = Linear::of_all([&layer.gate_proj, &layer.up_proj], &normalized);
+            let pieces = up.chunks_mut(PIECE).zip(gate.chunks(PIECE));
+            each(gate.len(), pieces, |(up, gate)| gate_rows(gate, up));
             add(&mut x, &layer.down_proj.of(&up));
         }
         for (cache, ids) in caches.iter_mut().zip(&asked) {
@@ -235,7 +255,7 @@ impl LlamaModel {
         let llama = &self.config.llama;
         let heads @ [nh, nkv, hd] =
             [llama.num_attention_heads, llama.num_key_value_heads, llama.head_dim];
-        let (mut q, mut k, v) = (layer.q_proj.of(x), layer.k_proj.of(x), layer.v_proj.of(x));
+        let [mut q, mut k, v] = Linear::of_all([&layer.q_proj, &layer.k_proj, &layer.v_proj], x);
         if let Some([of_queries, of_keys]) = &layer.head_norms {
             q = self.normalized(&q, of_queries);
             k = self.normalized(&k, of_keys);
@@ -276,12 +296,15 @@ impl LlamaModel {
     fn normalized(&self, x: &[f32], weight: &[f32]) -> Vec<f32> {
         let (len, eps) = (weight.len(), self.config.llama.rms_norm_eps as f32);
         let mut y = vec![0.0; x.len()];
-        for (y, x) in y.chunks_mut(len).zip(x.chunks(len)) {
-            let inverse = 1.0 / (sum(len, |j| x[j] * x[j]) / len as f32 + eps).sqrt();
-            for ((y, x), weight) in y.iter_mut().zip(x).zip(weight) {
-                *y = x * inverse * weight;
+        let piece = rows_of_a_piece(len) * len;
+        each(x.len(), y.chunks_mut(piece).zip(x.chunks(piece)), |(y, x)| {
+            for (y, x) in y.chunks_mut(len).zip(x.chunks(len)) {
+                let inverse = 1.0 / (sum(len, |j| x[j] * x[j]) / len as f32 + eps).sqrt();
+                for ((y, x), weight) in y.iter_mut().zip(x).zip(weight) {
+                    *y = x * inverse * weight;
+                }
             }
-        }
+        });
         y
     }
 

@@ -7,7 +7,7 @@
 use super::loops::{Halves, InBf16, InF16, dot, dot_of_halves, dots, of_block};
 use super::matrix::{Matrix, Values};
 use super::packed::{Packed, ROWS};
-use crate::cpu::{each, multiply, tiles, view, view_mut};
+use crate::cpu::{MatrixMut, each, multiply, threads, tiles, view, view_mut};
 use pulp::{Simd, WithSimd};
 use std::array::from_fn;
 use std::borrow::Cow;
@@ -16,32 +16,48 @@ use std::borrow::Cow;
 const FEW: usize = 16;
 /// Bytes of weights that are one piece of work.
 const PIECE: usize = 1 << 16;
-/// Rows of weights in a tile.
-const TILE: usize = 128;
+/// Rows of weights in a tile, at most and at least. For each tile the input is packed again, so a tile should have many.
+const TILE: usize = 384;
+const LEAST: usize = 64;
 /// Rows of the input that meet a tile at a time.
 const BLOCK: usize = 512;
 
-/// `y = x w^T` for `x`, `[n, in]`, and `w`, `[out, in]`: `y`, `[n, out]`.
-pub(super) fn multiply_by(w: &Matrix, x: &[f32], y: &mut [f32]) {
-    let n = x.len() / w.columns.max(1);
+/// `x w^T` for `x`, `[n, in]`, and each `w`, `[out, in]`: `[n, out]`. Matrices that share an input are multiplied together, because threads
+/// wait for each other once then, and not after each of them.
+pub(super) fn multiply_by<const N: usize>(all: [&Matrix; N], x: &[f32]) -> [Vec<f32>; N] {
+    let n = x.len() / all[0].columns.max(1);
+    let mut found = all.map(|w| vec![0.0; n * w.rows]);
+    let weights: usize = all.iter().map(|w| w.rows * w.columns).sum();
     if n > FEW {
-        return in_tiles(w, x, y);
-    }
-    let step = (PIECE * w.rows / w.bytes().max(1)).clamp(1, w.rows.max(1)).next_multiple_of(ROWS);
-    let x = &arranged(w, x);
-    if n == 1 {
-        each(w.rows * w.columns, y.chunks_mut(step).enumerate(), |(nth, y)| {
-            few(w, nth * step, (x, n), y);
+        let tiles = all.iter().zip(&mut found).flat_map(|(w, y)| {
+            let tiles = tiles(view_mut(y, n, w.rows), [BLOCK, rows_of_a_tile(w.rows)]).into_iter();
+            tiles.map(move |(row, column, y)| (w, &x[row * w.columns..], column, y))
         });
-        return;
+        each(n * weights, tiles, |(w, x, column, y)| tile(w, x, column, y));
+        return found;
     }
-    let mut turned = vec![0.0; y.len()]; // [out, n]: each piece of work has a part of its own
-    each(w.rows * w.columns, turned.chunks_mut(step * n).enumerate(), |(nth, y)| {
-        few(w, nth * step, (x, n), y);
+    let inputs = all.map(|w| arranged(w, x));
+    let pieces = all.iter().zip(&inputs).zip(&mut found).flat_map(|((w, x), y)| {
+        let rows = (PIECE * w.rows / w.bytes().max(1)).clamp(1, w.rows.max(1));
+        let rows = rows.next_multiple_of(ROWS);
+        let pieces = y.chunks_mut(rows * n).enumerate();
+        pieces.map(move |(nth, y)| Few { w, first: nth * rows, x, n, y })
     });
-    for (row, y) in y.chunks_mut(w.rows).enumerate() {
-        y.iter_mut().zip(turned.chunks(n)).for_each(|(y, turned)| *y = turned[row]);
-    }
+    each(weights, pieces, |few| pulp::Arch::new().dispatch(few));
+    // Each piece has written `[rows, n]`.
+    if n > 1 { found.map(|y| turned(&y, n)) } else { found }
+}
+
+/// As many for each thread, so that none waits for another. How a matrix is cut changes no bit of its products.
+fn rows_of_a_tile(rows: usize) -> usize {
+    let threads = threads();
+    let tiles = threads * rows.div_ceil(threads * TILE).max(1);
+    rows.div_ceil(tiles).next_multiple_of(ROWS).max(LEAST)
+}
+
+/// `[out, n]` as `[n, out]`.
+fn turned(y: &[f32], n: usize) -> Vec<f32> {
+    (0..n).flat_map(|row| y.iter().skip(row).step_by(n).copied()).collect()
 }
 
 /// Rows of the input in the order in which weights of this kind come: filled up, or for halves that are read two at a time first the
@@ -69,23 +85,15 @@ fn arranged<'x>(w: &Matrix, x: &'x [f32]) -> Cow<'x, [f32]> {
     }
 }
 
-fn in_tiles(w: &Matrix, x: &[f32], y: &mut [f32]) {
-    let n = x.len() / w.columns;
-    let found = tiles(view_mut(y, n, w.rows), [BLOCK, TILE]);
-    each(n * w.rows * w.columns, found.into_iter(), |(row, column, y)| {
-        let (rows, columns) = y.dim();
-        let weights = w.rows(column..column + columns);
-        let weights = view(&weights, columns, w.columns, w.columns);
-        let x = &x[row * w.columns..][..rows * w.columns];
-        multiply(view(x, rows, w.columns, w.columns), weights.t(), y);
-    });
+/// The products of rows of the input with the rows of weights from `first` on, in as many rows and columns as `y` has.
+fn tile(w: &Matrix, x: &[f32], first: usize, y: MatrixMut<f32>) {
+    let (rows, columns) = y.dim();
+    let weights = w.rows(first..first + columns);
+    let weights = view(&weights, columns, w.columns, w.columns);
+    multiply(view(x, rows, w.columns, w.columns), weights.t(), y);
 }
 
 /// The products of `n` rows with the rows of weights from `first` on, `[rows, n]`.
-fn few(w: &Matrix, first: usize, (x, n): (&[f32], usize), y: &mut [f32]) {
-    pulp::Arch::new().dispatch(Few { w, first, x, n, y });
-}
-
 struct Few<'a> {
     w: &'a Matrix,
     first: usize,
@@ -262,10 +270,9 @@ mod tests {
                         continue;
                     }
                     let x = numbers(n * columns, 2);
-                    let (mut y, mut in_threads) = (vec![0.0; n * rows], vec![0.0; n * rows]);
-                    multiply_by(&w, &x, &mut y);
-                    crate::cpu::in_threads(|| multiply_by(&w, &x, &mut in_threads));
-                    assert_eq!(y, in_threads);
+                    let [y, again] = multiply_by([&w, &w], &x);
+                    assert_eq!(y, again);
+                    assert_eq!([y.clone()], crate::cpu::in_threads(|| multiply_by([&w], &x)));
                     let mut weights = vec![0.0; columns];
                     for row in 0..rows {
                         w.row(row, &mut weights);
@@ -283,6 +290,22 @@ mod tests {
         }
     }
 
+    /// However many threads share the work.
+    #[test]
+    fn threads_change_no_bit() {
+        for w in kinds(700, 65) {
+            for n in [1, 7, 17, 600] {
+                let x = numbers(n * 65, 3);
+                let of = |threads| {
+                    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
+                    pool.unwrap().install(|| crate::cpu::in_threads(|| multiply_by([&w], &x)))
+                };
+                let alone = of(1);
+                assert!([2, 3, 16].iter().all(|threads| of(*threads) == alone));
+            }
+        }
+    }
+
     #[test]
     fn halves_of_every_size() {
         // Subnormal ones too, and the sign of each.
@@ -295,9 +318,8 @@ mod tests {
                 values: Values::F16(Numbers::Owned(vec![bits, bits])),
             };
             for x in [[1.0, 0.0], [0.0, 1.0]] {
-                let mut y = [0.0];
-                multiply_by(&w, &x, &mut y);
-                assert_eq!(y[0], f16::from_bits(bits).to_f32());
+                let [y] = multiply_by([&w], &x);
+                assert_eq!(y, [f16::from_bits(bits).to_f32()]);
             }
         }
     }
