@@ -1,6 +1,6 @@
 """Measures quadrivium beside PyTorch, candle and burn, at the same shapes, in turns, and prints one table.
 
-    python3 benches/peers/run.py [--model | --encodings] [--device cuda [--built FOLDER]] [--rounds N] [--only NAME] [--threads N]
+    python3 benches/peers/run.py [--model | --encodings | --decode] [--device cuda [--built FOLDER]] [--rounds N] [--only NAME] [--threads N]
                                [--json FILE] [--date DATE]
 
 The first run installs PyTorch and builds the other libraries, under `target/peers`; that takes long. An implementation that
@@ -15,6 +15,8 @@ What is the same for all implementations:
 With --encodings it measures position encodings beside PyTorch and the functions of transformers.
 With --model it measures a whole model beside PyTorch: a step of training, a prompt, 32 decoded tokens. The most memory
 of each is that of a process of its own, above what it has before the model is made; allocators are as they come.
+With --decode it measures one token after a prompt, and the prompt, beside transformers and candle, from checkpoints that all of them
+read, with weights of 4 bytes and fewer. They are random, and are written once, under `target/peers/models`; the largest has 1.6 GB.
 With --device cuda the implementations are quadrivium and PyTorch on an NVIDIA GPU; memory is not measured.
 """
 
@@ -33,11 +35,11 @@ import urllib.request
 
 HERE = pathlib.Path(__file__).resolve().parent
 TARGET = HERE.parents[1] / "target" / "peers"
+MODELS = TARGET / "models"
 PYTHON = TARGET / "python" / ("Scripts" if os.name == "nt" else "bin") / "python"
 CPU_WHEELS = "https://download.pytorch.org/whl/cpu"
 
 OURS = "quadrivium"
-RUST = [OURS, "candle", "burn", "copy"]
 TORCH = ["torch-eager", "torch-compiled"]
 IMPLEMENTATIONS = [OURS, *TORCH, "candle", "burn", "copy"]
 PASSES = ["forward", "forward+backward"]
@@ -49,6 +51,28 @@ MODEL = [f"model-{work}" for work in WORKS]
 ENCODED = ["yarn", "partial", "xpos", "axial", "learnable", "sinusoidal", "learned", "alibi", "t5", "kerple", "linear"]
 ENCODINGS = [f"encoding-{name} {mode}" for name in ENCODED for mode in PASSES]
 TOLERANCE = 1e-3
+
+# What decodes, and how far its logits may be from those of the first, as a share of the largest logit. Of other tokens or weights the
+# logits would be off by about as much as the largest.
+# - 1e-3: sums in another order, as everywhere.
+# - 3e-2: weights of 8 or 11 bits, and the numbers between the layers, too, but for quadrivium.
+# - 5e-2: weights of 8 bits with one factor for a row or for 32; candle rounds what they are multiplied by as well.
+# - 0.3: weights of 4 bits are off by 7 %, and so is what comes out of each of some layers.
+DECODERS = {
+    "quadrivium-f32": 1e-3,
+    "quadrivium-bf16": 3e-2,
+    "quadrivium-int8": 5e-2,
+    "quadrivium-int4": 0.3,
+    "transformers-f32": 1e-3,
+    "transformers-compiled": 1e-3,
+    "transformers-bf16": 3e-2,
+    "candle-f32": 1e-3,
+    "candle-f16": 3e-2,  # it can't multiply matrices of bf16 on a CPU
+    "candle-q8_0": 5e-2,
+    "candle-q4_0": 0.3,
+}
+DECODED = [f"{work}-{size}" for work in ["decode", "prompt"] for size in ["1M", "25M", "100M", "400M"]]
+PROMPT_ROUNDS = 3  # a prompt of the largest model takes seconds
 PAUSE = 0.02  # seconds between turns, until the last implementation's threads sleep
 
 # New memory is dear: the first touch of each page goes through the kernel. quadrivium's device keeps its memory, so
@@ -99,12 +123,28 @@ def install_torch(python):
     return run(PYTHON, "-W", "ignore", "-c", "import torch; print(torch.__version__)")
 
 
+def install_transformers(python):
+    install_torch(python)
+    return run(PYTHON, "-W", "ignore", "-c", "import torch, transformers; print(transformers.__version__, 'torch', torch.__version__)")
+
+
+def decoder(implementation):
+    """The program of one that decodes, and its kind of weights."""
+    library, _, kind = implementation.partition("-")
+    return f"decode-{library}", kind
+
+
 def build(implementation, device, built):
     """A Rust implementation's program, if it is not `built`. Returns the version of its library."""
+    program = decoder(implementation)[0] if implementation in DECODERS else implementation
     if not built:
-        feature = "cuda" if device == "cuda" else implementation
-        run("cargo", "build", "--release", "--locked", "--target-dir", TARGET, "--features", feature, "--bin", implementation)
-    library = {"candle": "candle-nn", "copy": "rayon"}.get(implementation, implementation)
+        feature = "cuda" if device == "cuda" else program
+        # candle's products with few bits are slow unless the compiler may use all that this processor has.
+        native = {"RUSTFLAGS": "-C target-cpu=native"} if program == "decode-candle" else {}
+        command = ["cargo", "build", "--release", "--locked", "--target-dir", TARGET, "--features", feature, "--bin", program]
+        run(*command, env=os.environ | native)
+    libraries = {"candle": "candle-nn", "copy": "rayon", "decode-quadrivium": OURS, "decode-candle": "candle-transformers"}
+    library = libraries.get(program, program)
     packages = tomllib.loads((HERE / "Cargo.lock").read_text())["package"]
     return next(package["version"] for package in packages if package["name"] == library)
 
@@ -116,6 +156,11 @@ class Implementation:
         program = [(options.built or TARGET / "release") / name]
         if name in TORCH:
             program = [PYTHON, HERE / "torch_implementations.py", name, str(options.threads), options.device]
+        elif name in DECODERS:
+            program, kind = decoder(name)
+            program = [(options.built or TARGET / "release") / program, kind, MODELS]
+            if name.startswith("transformers"):
+                program = [PYTHON, HERE / "torch_decode.py", kind, str(options.threads), MODELS]
         self.log = TARGET / f"{name}.log"
         with open(self.log, "w") as log:
             pipe = subprocess.PIPE
@@ -138,9 +183,10 @@ class Implementation:
         self.process.wait()
 
 
-def differs(numbers, ours):
-    pairs = list(zip(numbers, ours))
-    return len(numbers) != len(ours) or any(not abs(one - two) <= TOLERANCE * abs(two) for one, two in pairs)
+def differs(name, numbers, ours):
+    largest = max(map(abs, ours))
+    most = [DECODERS[name] * largest if name in DECODERS else TOLERANCE * abs(two) for two in ours]
+    return len(numbers) != len(ours) or any(not abs(one - two) <= off for one, two, off in zip(numbers, ours, most))
 
 
 def measure(operation, implementations, rounds, leave_out):
@@ -151,7 +197,7 @@ def measure(operation, implementations, rounds, leave_out):
             if name != "copy":
                 numbers = implementation.ask(f"check {operation}")
                 ours = ours or numbers
-                if differs(numbers, ours):
+                if differs(name, numbers, ours):
                     raise Missing(f"it computes {numbers}, and quadrivium {ours}")
             times[name] = []
         except Missing as why:
@@ -222,7 +268,7 @@ def table(title, results, names, cell):
     print(f"\n{title}\n")
     rows = [["", *names]]
     for operation, times in results.items():
-        rows.append([operation, *(cell(times[name], times[OURS]) if name in times else "-" for name in names)])
+        rows.append([operation, *(cell(times[name], times[names[0]]) if name in times else "-" for name in names)])
     widths = [max(map(len, column)) for column in zip(*rows)]
     for row in rows:
         print(row[0].ljust(widths[0]), *(text.rjust(width) for text, width in zip(row[1:], widths[1:])), sep="  ")
@@ -244,6 +290,7 @@ def main():
     options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     options.add_argument("--model", action="store_true", help="a whole model, beside PyTorch")
     options.add_argument("--encodings", action="store_true", help="position encodings, beside PyTorch and transformers")
+    options.add_argument("--decode", action="store_true", help="decoding from checkpoints, beside transformers and candle")
     options.add_argument("--python", type=pathlib.Path, help="a Python that has PyTorch; none is installed then")
     options.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
     options.add_argument("--built", type=pathlib.Path, metavar="FOLDER", help="where quadrivium's program is; none is built then")
@@ -257,8 +304,13 @@ def main():
     every, implementations_of = (OPERATIONS, IMPLEMENTATIONS)
     if options.model or options.encodings:
         every, implementations_of = (MODEL if options.model else ENCODINGS, [OURS, "torch-eager"])
+    elif options.decode:
+        every, implementations_of = DECODED, list(DECODERS)
     elif options.device == "cuda":
         implementations_of = [OURS, *TORCH]
+    if options.decode and options.device != "cpu":
+        sys.exit("--decode is for a CPU")
+    first = implementations_of[0]  # quadrivium, which the others are compared with
     operations = [operation for operation in every if options.only in operation]
     if not operations:
         sys.exit(f"no operation has {options.only!r} in its name: {', '.join(every)}")
@@ -273,10 +325,15 @@ def main():
     for name in implementations_of:
         print(f"{name}: installed or built, if it is not yet", file=sys.stderr)
         try:
-            versions[name] = build(name, options.device, options.built) if name in RUST else install_torch(options.python)
+            if name in TORCH:
+                versions[name] = install_torch(options.python)
+            elif name.startswith("transformers"):
+                versions[name] = install_transformers(options.python)
+            else:
+                versions[name] = build(name, options.device, options.built)
         except Missing as why:
             leave_out(name, "all", why)
-    if OURS not in versions:
+    if first not in versions:
         sys.exit("quadrivium itself does not build")
 
     about = {"date": options.date, **machine(options.device), "threads": options.threads, "rounds": options.rounds}
@@ -293,15 +350,16 @@ def main():
     memory, implementations = {}, {}
     results, start, others = {}, time.monotonic(), seconds_of_others()
     for operation in operations:
-        print(f"{operation}: {options.rounds} rounds", file=sys.stderr)
+        rounds = min(options.rounds, PROMPT_ROUNDS) if operation.startswith("prompt") else options.rounds
+        print(f"{operation}: {rounds} rounds", file=sys.stderr)
         # On a GPU a process works for seconds before its first call, and its host's memory does not matter.
         if options.device == "cpu" or not implementations or any(implementation.process.poll() for implementation in implementations.values()):
             implementations = {name: Implementation(name, options, environment) for name in versions}
-        results[operation] = measure(operation, implementations, options.rounds, leave_out)
+        results[operation] = measure(operation, implementations, rounds, leave_out)
         if options.device == "cpu":
             for implementation in implementations.values():
                 implementation.end()
-        if OURS not in results[operation]:
+        if first not in results[operation]:
             sys.exit("quadrivium itself does not run")
         if options.model and options.device == "cpu":
             program = lambda name: lambda environment: Implementation(name, options, environment)

@@ -133,17 +133,15 @@ def fingerprint(tensor):
     return sums
 
 
-def main():
-    implementation, threads, device = sys.argv[1], int(sys.argv[2]), sys.argv[3]
-    torch.set_num_threads(threads)
-    torch.set_default_device(device)
+def serve(make, numbers):
+    """Answers until there is nothing more to read; a check by the numbers of a call's results."""
     made, call = None, None
     for line in sys.stdin:
         line = line.strip()
         name = line.removeprefix("check ")
         if name != made:
             call = None  # frees its memory first
-            made, call = name, make(name, implementation == "torch-compiled")
+            made, call = name, make(name)
             for _ in range(WARM_UP if call else 0):
                 call()
         if call is None:
@@ -151,8 +149,16 @@ def main():
         elif line == name:
             answer = seconds(call)
         else:
-            answer = " ".join(str(number) for result in call() for number in fingerprint(result.detach()))
+            answer = " ".join(map(str, numbers(call())))
         print(answer, flush=True)
+
+
+def main():
+    compiled, threads, device = sys.argv[1] == "torch-compiled", int(sys.argv[2]), sys.argv[3]
+    torch.set_num_threads(threads)
+    torch.set_default_device(device)
+    fingerprints = lambda results: [number for result in results for number in fingerprint(result.detach())]
+    serve(lambda name: make(name, compiled), fingerprints)
 
 
 if __name__ == "__main__":

@@ -2,7 +2,8 @@
 //!
 //! An implementation reads a line and prints a line. `NAME` is an operation, and the answer the seconds of one call.
 //! `check NAME` is answered with two numbers for each result: its outputs, or its gradients if it has a backward
-//! pass. An implementation that does not have the operation answers `none`.
+//! pass. Of a decoder it is answered with some logits, and the largest. An implementation that does not have the operation answers
+//! `none`.
 
 use std::io::Write;
 use std::time::Instant;
@@ -24,6 +25,8 @@ pub const EPS: f64 = 1e-5;
 const WARM_UP: usize = 3;
 /// Seconds of calls in each turn before the one that is timed.
 const SETTLE: f64 = 0.05;
+/// Logits of a check.
+const PLACES: usize = 32;
 
 /// Values at places counted from `first`, without a pattern that matters.
 pub fn values(first: usize, len: usize) -> Vec<f32> {
@@ -88,6 +91,15 @@ pub type Call = Box<dyn Fn() -> Results>;
 
 /// Answers until there is nothing more to read.
 pub fn serve(make: impl Fn(&str) -> Option<Call>) {
+    answer(make, |list| fingerprint(list).to_vec());
+}
+
+/// The same, of calls whose results are logits.
+pub fn serve_logits(make: impl Fn(&str) -> Option<Call>) {
+    answer(make, some_logits);
+}
+
+fn answer(make: impl Fn(&str) -> Option<Call>, of: fn(&[f32]) -> Vec<f64>) {
     let mut current: Option<(String, Call)> = None;
     for line in std::io::stdin().lines().map_while(Result::ok) {
         let name = line.trim_start_matches("check ");
@@ -101,8 +113,7 @@ pub fn serve(make: impl Fn(&str) -> Option<Call>) {
         match &current {
             None => println!("none"),
             Some((_, call)) if name != line => {
-                let numbers: Vec<f64> =
-                    call()().iter().flat_map(|list| fingerprint(list)).collect();
+                let numbers: Vec<f64> = call()().iter().flat_map(|list| of(list)).collect();
                 println!("{}", numbers.iter().map(f64::to_string).collect::<Vec<_>>().join(" "));
             }
             Some((_, call)) => println!("{}", seconds(call)),
@@ -130,4 +141,11 @@ fn fingerprint(list: &[f32]) -> [f64; 2] {
     let weigh = |i: usize| (i as u64 * 40_503 % 1009) as f64 / 1009.0;
     let weighed = list.iter().enumerate().map(|(i, value)| (f64::from(*value), weigh(i)));
     weighed.fold([0.0; 2], |[one, two], (v, w)| [one + v * w, two + v * v * w])
+}
+
+/// Logits at some places, and the size of the largest. Those of fewer bits differ a little in each, so sums would not do.
+fn some_logits(logits: &[f32]) -> Vec<f64> {
+    let largest = logits.iter().fold(0.0f32, |most, logit| most.max(logit.abs()));
+    let some = (0..PLACES).map(|i| logits[i * logits.len() / PLACES]);
+    some.chain([largest]).map(f64::from).collect()
 }
