@@ -165,6 +165,7 @@ pub mod frequencies;
 mod host;
 pub mod inference;
 pub mod init;
+pub mod kernels;
 pub mod layernorm;
 pub mod linear;
 pub mod loss;

@@ -1,6 +1,6 @@
 //! Rows that are added to tokens in one pass over memory, on a CPU. What it computes is defined in `formula.rs`.
 
-use crate::cpu::{Values, each, is_fused, record, rows_of_a_piece, vector, zeros};
+use crate::cpu::{Source, Values, each, is_fused, record, rows_of_a_piece, vector, zeros};
 use crate::positions::Places;
 use crate::tensor::*;
 

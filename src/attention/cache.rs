@@ -4,7 +4,7 @@ use super::formula::{biased_attention, check_attention, check_bias};
 use super::fused::{Attend, Bias};
 use super::sizes::Sizes;
 use crate::checks::{check_size, same_shape};
-use crate::cpu::{Values, is_fused, wide, zeros};
+use crate::cpu::{Source, Values, is_fused, wide, zeros};
 use crate::error::{Error, Result};
 use crate::position::ScoreBias;
 use crate::tensor::*;

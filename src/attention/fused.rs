@@ -6,8 +6,8 @@
 
 use super::sizes::{Sizes, before_text};
 use crate::cpu::{
-    Values, each, gradient, in_wide_registers, inner, is_fused, largest, multiply, multiply_add,
-    record, sum, tiles, view, view_mut, zeros,
+    Source, Values, each, gradient, in_wide_registers, inner, is_fused, largest, multiply,
+    multiply_add, record, sum, tiles, view, view_mut, zeros,
 };
 use crate::tensor::*;
 use std::array::from_fn;
@@ -82,18 +82,18 @@ pub(super) fn biased_attention<
 }
 
 /// What one head hands back, for one batch row.
-struct HeadGradients<W> {
-    dq: Vec<W>,          // [s, hd]
-    dk: Vec<W>,          // [t, hd]
-    dv: Vec<W>,          // [t, hd]
-    by_distance: Vec<W>, // [t], or empty
-    by_score: Vec<W>,    // [s, t], or empty
+pub(crate) struct HeadGradients<W> {
+    dq: Vec<W>,            // [s, hd]
+    pub(crate) dk: Vec<W>, // [t, hd]
+    pub(crate) dv: Vec<W>, // [t, hd]
+    by_distance: Vec<W>,   // [t], or empty
+    by_score: Vec<W>,      // [s, t], or empty
 }
 
 /// What is added to the scores: `[nh, t]` by distance, `[b, nh, s, t]` by score.
-pub(super) struct Bias<W> {
-    pub(super) by_distance: Option<Vec<W>>,
-    pub(super) by_score: Option<Vec<W>>,
+pub(crate) struct Bias<W> {
+    pub(crate) by_distance: Option<Vec<W>>,
+    pub(crate) by_score: Option<Vec<W>>,
 }
 
 impl<W: Float<Wide = W>> Bias<W> {
@@ -107,19 +107,19 @@ impl<W: Float<Wide = W>> Bias<W> {
     }
 }
 
-pub(super) struct Attend<W> {
-    pub(super) sizes: Sizes,
-    pub(super) padding: Vec<usize>,
-    pub(super) bias: Bias<W>,
+pub(crate) struct Attend<W> {
+    pub(crate) sizes: Sizes,
+    pub(crate) padding: Vec<usize>,
+    pub(crate) bias: Bias<W>,
 }
 
 impl<W: Float<Wide = W>> Attend<W> {
     // ANCHOR: attention_blocks
     /// Writes `y`, `[b, s, nh, hd]`, and for each query of each head its largest score and the sum below its softmax,
     /// if `kept` is there to keep them. `k` and `v` have a list for each batch row, `[t, nkv, hd]`.
-    pub(super) fn forward<F: Float<Wide = W>>(
+    pub(crate) fn forward<F: Scalar<Wide = W>>(
         &self,
-        q: &Values<F>,
+        q: &impl Source<F>,
         k: &[&[W]],
         v: &[&[W]],
         y: &mut [F],
@@ -203,9 +203,9 @@ impl<W: Float<Wide = W>> Attend<W> {
     }
 
     /// The gradients of each head, for each batch row. Scores are computed once more, and never kept.
-    fn backward<F: Float<Wide = W>>(
+    pub(crate) fn backward<F: Scalar<Wide = W>>(
         &self,
-        q: &Values<F>,
+        q: &impl Source<F>,
         k: &[W],
         v: &[W],
         kept: &[[W; 2]],
@@ -316,7 +316,11 @@ impl<W: Float<Wide = W>> Attend<W> {
     }
 
     /// Adds the gradients of the queries.
-    fn add_queries<F: Float<Wide = W>>(&self, heads: &[HeadGradients<W>], sum: &mut [F]) {
+    pub(crate) fn add_queries<F: Scalar<Wide = W>>(
+        &self,
+        heads: &[HeadGradients<W>],
+        sum: &mut [F],
+    ) {
         let Sizes { s, nh, hd, .. } = self.sizes;
         each(sum.len(), sum.chunks_mut(nh * hd).enumerate(), |(token, sum)| {
             for (head, sum) in sum.chunks_mut(hd).enumerate() {
@@ -329,7 +333,7 @@ impl<W: Float<Wide = W>> Attend<W> {
     }
 
     /// Adds the gradients of keys, or values: those of the heads that share one, in the order of the heads.
-    fn add_keys<F: Float<Wide = W>>(
+    pub(crate) fn add_keys<F: Scalar<Wide = W>>(
         &self,
         heads: &[HeadGradients<W>],
         of: impl Fn(&HeadGradients<W>) -> &Vec<W> + Sync,
@@ -350,9 +354,9 @@ impl<W: Float<Wide = W>> Attend<W> {
     }
 
     /// The queries of a block of one head, divided by `sqrt(hd)`.
-    fn read_queries<F: Float<Wide = W>>(
+    fn read_queries<F: Scalar<Wide = W>>(
         &self,
-        q: &Values<F>,
+        q: &impl Source<F>,
         (batch, first, head): (usize, usize, usize),
         block: &mut [W],
     ) {

@@ -4,9 +4,9 @@
 
 mod cache;
 mod formula;
-mod fused;
+pub(crate) mod fused;
 
-mod sizes;
+pub(crate) mod sizes;
 
 pub(crate) use cache::Before;
 pub use cache::{Kept, KvCache};

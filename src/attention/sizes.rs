@@ -4,13 +4,13 @@ use crate::tensor::*;
 
 /// The sizes of a call, in the letters of the course.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Sizes {
-    pub(super) b: usize,
-    pub(super) s: usize,
-    pub(super) t: usize,
-    pub(super) nh: usize,
-    pub(super) nkv: usize,
-    pub(super) hd: usize,
+pub(crate) struct Sizes {
+    pub(crate) b: usize,
+    pub(crate) s: usize,
+    pub(crate) t: usize,
+    pub(crate) nh: usize,
+    pub(crate) nkv: usize,
+    pub(crate) hd: usize,
 }
 
 impl Sizes {

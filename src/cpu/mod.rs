@@ -92,35 +92,67 @@ impl<F: Float> Values<F> {
         let list = (tensor.shape().num_elements(),);
         tensor.clone().try_reshape_like(&list).ok().map(Self)
     }
+}
 
+/// Numbers in memory that threads read: those of a tensor, or a slice.
+pub(crate) trait Source<F: Scalar>: Sync {
     /// How many there are.
-    pub(crate) fn len(&self) -> usize {
-        self.0.shape().0
-    }
+    fn len(&self) -> usize;
+
+    /// The element at a place.
+    fn at(&self, place: usize) -> F;
+
+    /// Copies neighbours, from the one at `first` on.
+    fn read(&self, first: usize, into: &mut [F]);
+
+    /// Copies neighbours into the type to compute in.
+    fn widen(&self, first: usize, into: &mut [F::Wide]);
 
     /// All, in the type to compute in.
-    pub(crate) fn all(&self) -> Vec<F::Wide> {
+    fn all(&self) -> Vec<F::Wide> {
         const PIECE: usize = 1 << 14;
         let mut all = vec![F::Wide::default(); self.len()];
         let pieces = all.chunks_mut(PIECE).enumerate();
         each(self.len(), pieces, |(nth, piece)| self.widen(nth * PIECE, piece));
         all
     }
+}
 
-    /// The element at a place.
+impl<F: Float> Source<F> for Values<F> {
+    fn len(&self) -> usize {
+        self.0.shape().0
+    }
+
     #[inline(always)]
-    pub(crate) fn at(&self, place: usize) -> F {
+    fn at(&self, place: usize) -> F {
         self.0[[place]]
     }
 
-    /// Copies neighbours, from the one at `first` on.
-    pub(crate) fn read(&self, first: usize, into: &mut [F]) {
+    fn read(&self, first: usize, into: &mut [F]) {
         copy(&self.0, first, into, |value| value);
     }
 
-    /// Copies neighbours into the type to compute in.
-    pub(crate) fn widen(&self, first: usize, into: &mut [F::Wide]) {
+    fn widen(&self, first: usize, into: &mut [F::Wide]) {
         copy(&self.0, first, into, F::wide);
+    }
+}
+
+impl<F: Scalar> Source<F> for &[F] {
+    fn len(&self) -> usize {
+        <[F]>::len(self)
+    }
+
+    #[inline(always)]
+    fn at(&self, place: usize) -> F {
+        self[place]
+    }
+
+    fn read(&self, first: usize, into: &mut [F]) {
+        into.copy_from_slice(&self[first..][..into.len()]);
+    }
+
+    fn widen(&self, first: usize, into: &mut [F::Wide]) {
+        into.iter_mut().zip(&self[first..]).for_each(|(wide, value)| *wide = value.wide());
     }
 }
 
@@ -266,7 +298,7 @@ fn threads_start() -> bool {
 }
 
 /// Adds the rows of `parts`, in their order, to a gradient.
-pub(crate) fn add_parts<F: Float>(parts: &[F::Wide], sum: &mut [F]) {
+pub(crate) fn add_parts<F: Scalar>(parts: &[F::Wide], sum: &mut [F]) {
     let mut total = parts[..sum.len()].to_vec();
     for part in parts.chunks(sum.len()).skip(1) {
         total.iter_mut().zip(part).for_each(|(sum, part)| *sum += *part);

@@ -1,7 +1,7 @@
 //! The lookup in one pass over memory, on a CPU, of a whole table or of a shard. What it computes is defined in the
 //! two `formula.rs`.
 
-use crate::cpu::{Values, each, is_fused, record, rows_of_a_piece, vector, zeros};
+use crate::cpu::{Source, Values, each, is_fused, record, rows_of_a_piece, vector, zeros};
 use crate::tensor::*;
 
 /// The place of a row that the table does not have.
@@ -29,12 +29,7 @@ pub(crate) fn look_up<B: Dim, S: Dim, V: Dim, M: Dim, F: Float, D: Backend<F>, T
     let e = m.size();
     let rows = rows();
     let mut y = zeros::<F, D>(table.device(), rows.len() * e)?;
-    let (elements, piece) = (y.len(), rows_of_a_piece(e));
-    each(elements, y.chunks_mut(piece * e).zip(rows.chunks(piece)), |(y, rows)| {
-        for (y, row) in y.chunks_mut(e).zip(rows).filter(|(_, row)| **row != NO_ROW) {
-            values.read(row * e, y);
-        }
-    });
+    gather(&values, &rows, e, &mut y);
     let y: Tensor<_, F, D> = table.device().try_tensor_from_vec(y, (b, s, m))?;
     if T::OWNS_TAPE {
         let table = table.ghost(); // its values are not needed any more
@@ -46,8 +41,18 @@ pub(crate) fn look_up<B: Dim, S: Dim, V: Dim, M: Dim, F: Float, D: Backend<F>, T
     Ok(Some(y))
 }
 
+/// Copies a row of the table for each place. Where there is none, `y` stays.
+pub(crate) fn gather<F: Scalar>(table: &impl Source<F>, rows: &[usize], e: usize, y: &mut [F]) {
+    let (elements, piece) = (y.len(), rows_of_a_piece(e));
+    each(elements, y.chunks_mut(piece * e).zip(rows.chunks(piece)), |(y, rows)| {
+        for (y, row) in y.chunks_mut(e).zip(rows).filter(|(_, row)| **row != NO_ROW) {
+            table.read(row * e, y);
+        }
+    });
+}
+
 /// Adds each row of `dy` to the row of the table that it was read from, in the order of the places.
-fn scatter<F: Float>(rows: &[usize], e: usize, dy: &[F], dtable: &mut [F]) {
+pub(crate) fn scatter<F: Scalar>(rows: &[usize], e: usize, dy: &[F], dtable: &mut [F]) {
     let numbered = rows.iter().enumerate().map(|(place, row)| (*row, place));
     let mut places: Vec<(usize, usize)> = numbered.filter(|(row, _)| *row != NO_ROW).collect();
     places.sort_unstable();
@@ -63,7 +68,8 @@ fn scatter<F: Float>(rows: &[usize], e: usize, dy: &[F], dtable: &mut [F]) {
     each(places.len() * e, touched.chunks_mut(rows_of_a_piece(e)), |touched| {
         for (row, same) in touched {
             for (_, place) in *same {
-                row.iter_mut().zip(&dy[place * e..]).for_each(|(sum, dy)| *sum += *dy);
+                let places = row.iter_mut().zip(&dy[place * e..]);
+                places.for_each(|(sum, dy)| *sum = F::narrow(sum.wide() + dy.wide()));
             }
         }
     });

@@ -1,6 +1,6 @@
 //! The gate in one pass over memory, on a CPU. What it computes is defined in `formula.rs`.
 
-use crate::cpu::{Values, each, gradient, in_wide_registers, is_fused, record, zeros};
+use crate::cpu::{Source, Values, each, gradient, in_wide_registers, is_fused, record, zeros};
 use crate::tensor::*;
 
 /// Elements of one piece of work.
@@ -18,35 +18,57 @@ pub(super) fn silu_mul<B: Dim, S: Dim, N: Dim, F: Float, D: Backend<F>, T: Tape<
         return Ok(None);
     };
     let mut y = zeros::<F, D>(gate.device(), gates.len())?;
-    in_pieces(&gates, &ups, y.chunks_mut(PIECE), |a, b, y| {
-        gate_rows(a, b);
-        y.iter_mut().zip(b).for_each(|(y, b)| *y = F::narrow(*b));
-    });
+    forward(&gates, &ups, &mut y);
     let y: Tensor<_, F, D> = gate.device().try_tensor_from_vec(y, *gate.shape())?;
     if T::OWNS_TAPE {
         let (gate, up) = (gate.clone(), up.clone());
         record(tape, &y, move |dy, grads| {
-            let dgate = gradient(grads, &gate)?.chunks_mut(PIECE).zip(dy.chunks(PIECE));
-            in_pieces(&gates, &ups, dgate, |a, b, (dgate, dy)| {
-                slopes(a, b);
-                add_products(dy, b, dgate);
-            });
-            let dup = gradient(grads, &up)?.chunks_mut(PIECE).zip(dy.chunks(PIECE));
-            in_pieces(&gates, &ups, dup, |a, b, (dup, dy)| {
-                b.fill(F::Wide::ONE);
-                gate_rows(a, b);
-                add_products(dy, b, dup);
-            });
+            of_gate(&gates, &ups, dy, gradient(grads, &gate)?);
+            of_up(&gates, &ups, dy, gradient(grads, &up)?);
             Ok(())
         });
     }
     Ok(Some(y))
 }
 
+pub(crate) fn forward<F: Scalar>(gates: &impl Source<F>, ups: &impl Source<F>, y: &mut [F]) {
+    in_pieces(gates, ups, y.chunks_mut(PIECE), |a, b, y| {
+        gate_rows(a, b);
+        y.iter_mut().zip(b).for_each(|(y, b)| *y = F::narrow(*b));
+    });
+}
+
+/// Adds to the gradient of the gate.
+pub(crate) fn of_gate<F: Scalar>(
+    gates: &impl Source<F>,
+    ups: &impl Source<F>,
+    dy: &[F],
+    dgate: &mut [F],
+) {
+    in_pieces(gates, ups, dgate.chunks_mut(PIECE).zip(dy.chunks(PIECE)), |a, b, (dgate, dy)| {
+        slopes(a, b);
+        add_products(dy, b, dgate);
+    });
+}
+
+/// Adds to the gradient of what the gate lets through.
+pub(crate) fn of_up<F: Scalar>(
+    gates: &impl Source<F>,
+    ups: &impl Source<F>,
+    dy: &[F],
+    dup: &mut [F],
+) {
+    in_pieces(gates, ups, dup.chunks_mut(PIECE).zip(dy.chunks(PIECE)), |a, b, (dup, dy)| {
+        b.fill(F::Wide::ONE);
+        gate_rows(a, b);
+        add_products(dy, b, dup);
+    });
+}
+
 /// Gives each piece of work its part of the gates and of what they let through.
-fn in_pieces<F: Float, P: Send>(
-    gates: &Values<F>,
-    ups: &Values<F>,
+fn in_pieces<F: Scalar, P: Send>(
+    gates: &impl Source<F>,
+    ups: &impl Source<F>,
     pieces: impl Iterator<Item = P>,
     work: impl Fn(&mut [F::Wide], &mut [F::Wide], P) + Send + Sync,
 ) {
@@ -60,7 +82,7 @@ fn in_pieces<F: Float, P: Send>(
 }
 
 /// Adds the products of the gradient of the result with slopes.
-fn add_products<F: Float>(dy: &[F], slopes: &[F::Wide], sum: &mut [F]) {
+fn add_products<F: Scalar>(dy: &[F], slopes: &[F::Wide], sum: &mut [F]) {
     for ((sum, dy), slope) in sum.iter_mut().zip(dy).zip(slopes) {
         *sum = F::narrow(sum.wide() + dy.wide() * *slope);
     }

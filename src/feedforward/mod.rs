@@ -3,7 +3,7 @@
 //! This file holds the weights. The computation between them is [`silu_mul`].
 
 mod formula;
-mod fused;
+pub(crate) mod fused;
 
 pub use formula::{ffn_hidden_size, silu_mul};
 pub(crate) use fused::gate_rows;

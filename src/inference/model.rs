@@ -8,9 +8,10 @@ use super::open::WeightReport;
 use super::product::multiply_by;
 use super::rotate::{Rotation, Turns};
 use crate::attention::{score_keys, weigh};
-use crate::cpu::{among_threads, each, rows_of_a_piece, sum};
+use crate::cpu::{among_threads, each};
 use crate::error::{Error, Result};
 use crate::feedforward::gate_rows;
+use crate::norm::fused::Norm;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -268,8 +269,9 @@ impl LlamaModel {
             let (queries, keys) =
                 (from * nh * hd..(from + s) * nh * hd, from * nkv * hd..(from + s) * nkv * hd);
             if config.rotates {
-                turns.rotate(&mut q[queries.clone()]);
-                turns.rotate(&mut k[keys.clone()]);
+                for heads in [&mut q[queries.clone()], &mut k[keys.clone()]] {
+                    heads.copy_from_slice(&turns.rotate(heads));
+                }
             }
             if let Some(window) = config.window {
                 cache.forget_before(nth, (cache.len() + 1).saturating_sub(window));
@@ -296,15 +298,8 @@ impl LlamaModel {
     fn normalized(&self, x: &[f32], weight: &[f32]) -> Vec<f32> {
         let (len, eps) = (weight.len(), self.config.llama.rms_norm_eps as f32);
         let mut y = vec![0.0; x.len()];
-        let piece = rows_of_a_piece(len) * len;
-        each(x.len(), y.chunks_mut(piece).zip(x.chunks(piece)), |(y, x)| {
-            for (y, x) in y.chunks_mut(len).zip(x.chunks(len)) {
-                let inverse = 1.0 / (sum(len, |j| x[j] * x[j]) / len as f32 + eps).sqrt();
-                for ((y, x), weight) in y.iter_mut().zip(x).zip(weight) {
-                    *y = x * inverse * weight;
-                }
-            }
-        });
+        let norm = Norm { group_size: len, eps, gamma: weight.to_vec() };
+        norm.forward(&x, &mut y, &mut []);
         y
     }
 

@@ -5,7 +5,9 @@ use crate::checkpoint::{CheckpointConfig, RopeScaling};
 use crate::error::Result;
 use crate::frequencies::{DynamicNtk, RotaryFrequencies};
 use crate::model::LlamaRopeConfig;
-use crate::rope::MAX_TABLE_POSITIONS;
+use crate::rope::fused::Turn;
+use crate::rope::layouts::Pairs;
+use crate::rope::{Layout, MAX_TABLE_POSITIONS};
 
 /// Frequencies of a text by its length.
 #[derive(Debug, Clone)]
@@ -26,11 +28,11 @@ enum Rule {
     Long(usize, [RotaryFrequencies; 2]),
 }
 
-/// Cosines and sines of some positions, each `[s, rotary_dim / 2]`.
+/// Cosines and sines of some positions, each `[s, rotary_dim]`.
 pub(super) struct Turns {
     cos: Vec<f32>,
     sin: Vec<f32>,
-    planes: usize,
+    rotary_dim: usize,
     head_dim: usize,
 }
 
@@ -89,32 +91,34 @@ impl Rotation {
                 &computed
             }
         };
-        let planes = frequencies.frequencies().len();
-        let (mut cos, mut sin) = (Vec::new(), Vec::new());
-        for position in first..length {
-            for frequency in frequencies.frequencies() {
-                let (s, c) = (position as f64 * frequency).sin_cos();
-                cos.push((c * frequencies.scale()) as f32);
-                sin.push((s * frequencies.scale()) as f32);
-            }
-        }
-        Ok(Turns { cos, sin, planes, head_dim: self.head_dim })
+        let (scale, frequencies) = (frequencies.scale(), frequencies.frequencies());
+        let angles = (first..length).flat_map(|position| {
+            // Both halves of a head turn by the same angles.
+            let all = frequencies.iter().chain(frequencies);
+            all.map(move |frequency| (position as f64 * frequency).sin_cos())
+        });
+        let (sin, cos) = angles.map(|(s, c)| ((s * scale) as f32, (c * scale) as f32)).unzip();
+        let (rotary_dim, head_dim) = (2 * frequencies.len(), self.head_dim);
+        Ok(Turns { cos, sin, rotary_dim, head_dim })
     }
 }
 
 impl Turns {
     /// Turns the heads of each token, `[s, heads * hd]`, in the half-split layout.
-    pub(super) fn rotate(&self, heads: &mut [f32]) {
-        let tokens = self.cos.len() / self.planes;
-        let width = heads.len() / tokens;
-        let tables = self.cos.chunks(self.planes).zip(self.sin.chunks(self.planes));
-        for (token, (cos, sin)) in heads.chunks_mut(width).zip(tables) {
-            for head in token.chunks_mut(self.head_dim) {
-                let (a, b) = head[..2 * self.planes].split_at_mut(self.planes);
-                for (((a, b), cos), sin) in a.iter_mut().zip(b).zip(cos).zip(sin) {
-                    (*a, *b) = (*a * cos - *b * sin, *b * cos + *a * sin);
-                }
-            }
-        }
+    pub(super) fn rotate(&self, heads: &[f32]) -> Vec<f32> {
+        let Self { cos, sin, rotary_dim, head_dim } = self;
+        let (width, hd) = (*rotary_dim, *head_dim);
+        let turn = Turn {
+            cos: &**cos,
+            sin: &**sin,
+            width,
+            place: |token| token,
+            nh: heads.len() / (cos.len() / width) / hd,
+            hd,
+            pairs: Pairs { layout: Layout::HalfSplit, rotary_dim: width },
+        };
+        let mut turned = vec![0.0; heads.len()];
+        turn.forward(&heads, &mut turned);
+        turned
     }
 }

@@ -1,7 +1,7 @@
 //! The norm in one pass over memory, on a CPU. See `formula.rs` for what it computes.
 
 use crate::cpu::{
-    BLOCK, Values, add_parts, each, gradient, is_fused, record, rows_of_a_piece, sum, zeros,
+    BLOCK, Source, Values, add_parts, each, gradient, is_fused, record, rows_of_a_piece, sum, zeros,
 };
 use crate::tensor::*;
 use std::iter::repeat_with;

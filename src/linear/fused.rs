@@ -3,8 +3,8 @@
 //! A tile of the result is one piece of work. Its part of the weight is read once, into memory that stays in the cache.
 
 use crate::cpu::{
-    MatrixMut, Values, each, gradient, in_wide, in_wide_registers, inner, is_fused, multiply,
-    multiply_add, record, tiles, view, view_mut, wide, zeros,
+    MatrixMut, Source, Values, each, gradient, in_wide, in_wide_registers, inner, is_fused,
+    multiply, multiply_add, record, tiles, view, view_mut, wide, zeros,
 };
 use crate::tensor::*;
 

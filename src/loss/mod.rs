@@ -3,7 +3,7 @@
 //! [`next_tokens`] shifts, [`cross_entropy`] compares, [`perplexity`] says the same in another unit.
 
 mod formula;
-mod fused;
+pub(crate) mod fused;
 
 pub use formula::{cross_entropy, next_tokens};
 

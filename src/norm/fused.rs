@@ -1,7 +1,7 @@
 //! The norm in one pass over memory, on a CPU. What it computes is defined in `formula.rs`.
 
 use crate::cpu::{
-    BLOCK, Values, add_parts, each, gradient, is_fused, record, rows_of_a_piece, sum, zeros,
+    BLOCK, Source, Values, add_parts, each, gradient, is_fused, record, rows_of_a_piece, sum, zeros,
 };
 use crate::tensor::*;
 use std::iter::repeat_with;
@@ -37,16 +37,28 @@ pub(super) fn group_rms_norm<B: Dim, S: Dim, H: Dim, F: Float, D: Backend<F>, T:
     Ok(Some(y))
 }
 
-struct Norm<W: Float> {
-    group_size: usize,
-    eps: W,
-    gamma: Vec<W>,
+pub(crate) struct Norm<W> {
+    pub(crate) group_size: usize,
+    pub(crate) eps: W,
+    pub(crate) gamma: Vec<W>,
 }
 
 impl<W: Float<Wide = W>> Norm<W> {
     // ANCHOR: norm_rows
+    /// `1 / rms` of a group.
+    #[inline(always)]
+    fn inverse(&self, x: &[W]) -> W {
+        let mean_square = sum(x.len(), |j| x[j] * x[j]) / W::nearest(x.len() as f64);
+        W::one() / (mean_square + self.eps).sqrt()
+    }
+
     /// Writes `y`, and `1 / rms` of each group, if `inverse` is there to keep it.
-    fn forward<F: Float<Wide = W>>(&self, x: &Values<F>, y: &mut [F], inverse: &mut [W]) {
+    pub(crate) fn forward<F: Scalar<Wide = W>>(
+        &self,
+        x: &impl Source<F>,
+        y: &mut [F],
+        inverse: &mut [W],
+    ) {
         let (h, gz) = (self.gamma.len(), self.group_size);
         let rows = rows_of_a_piece(h);
         let kept = inverse.chunks_mut(rows * (h / gz)).map(Some).chain(repeat_with(|| None));
@@ -57,8 +69,7 @@ impl<W: Float<Wide = W>> Norm<W> {
                 x.widen((nth * rows + r) * h, &mut row);
                 let groups = row.chunks(gz).zip(y.chunks_mut(gz)).zip(self.gamma.chunks(gz));
                 for (g, ((x, y), gamma)) in groups.enumerate() {
-                    let mean_square = sum(gz, |j| x[j] * x[j]) / W::nearest(gz as f64);
-                    let inverse = W::one() / (mean_square + self.eps).sqrt();
+                    let inverse = self.inverse(x);
                     for ((y, x), gamma) in y.iter_mut().zip(x).zip(gamma) {
                         *y = F::narrow(*x * inverse * *gamma);
                     }
@@ -72,10 +83,27 @@ impl<W: Float<Wide = W>> Norm<W> {
 
     // ANCHOR_END: norm_rows
 
+    /// `1 / rms` of each group, as the forward pass keeps it.
+    pub(crate) fn inverses<F: Scalar<Wide = W>>(&self, x: &impl Source<F>) -> Vec<W> {
+        let (h, gz) = (self.gamma.len(), self.group_size);
+        let mut inverses = vec![W::zero(); x.len() / gz];
+        let rows = rows_of_a_piece(h);
+        let pieces = inverses.chunks_mut(rows * (h / gz)).enumerate();
+        each(x.len(), pieces, |(nth, inverses)| {
+            let mut row = vec![W::zero(); h];
+            for (r, inverses) in inverses.chunks_mut(h / gz).enumerate() {
+                x.widen((nth * rows + r) * h, &mut row);
+                let groups = inverses.iter_mut().zip(row.chunks(gz));
+                groups.for_each(|(inverse, x)| *inverse = self.inverse(x));
+            }
+        });
+        inverses
+    }
+
     /// Adds to `dx`, and returns dgamma in parts, `[blocks, h]`.
-    fn backward<F: Float<Wide = W>>(
+    pub(crate) fn backward<F: Scalar<Wide = W>>(
         &self,
-        x: &Values<F>,
+        x: &impl Source<F>,
         inverse: &[W],
         dy: &[F],
         dx: &mut [F],

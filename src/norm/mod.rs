@@ -5,7 +5,7 @@
 
 pub mod builder;
 mod formula;
-mod fused;
+pub(crate) mod fused;
 mod ranks;
 
 pub use formula::group_rms_norm;

@@ -1,7 +1,7 @@
 //! The rotation in one pass over memory, on a CPU. What it computes is defined in `formula.rs`.
 
 use super::layouts::{Layout, Pairs};
-use crate::cpu::{Values, each, is_fused, record, rows_of_a_piece, vector, zeros};
+use crate::cpu::{Source, Values, each, is_fused, record, rows_of_a_piece, vector, zeros};
 use crate::positions::Places;
 use crate::tensor::*;
 
@@ -30,7 +30,8 @@ pub(crate) fn apply_rotary<
         return Ok(None);
     };
     let (_, _, nh, hd) = *x.shape();
-    let turn = Turn { cos, sin, places: places.clone(), nh: nh.size(), hd: hd.size(), pairs };
+    let (nh, hd) = (nh.size(), hd.size());
+    let turn = Turn { cos, sin, width: hd, place: of_token(places), nh, hd, pairs };
     let mut y = zeros::<F, D>(x.device(), x.shape().num_elements())?;
     turn.forward(&values, &mut y);
     let y: Tensor<_, F, D> = x.device().try_tensor_from_vec(y, *x.shape())?;
@@ -44,17 +45,25 @@ pub(crate) fn apply_rotary<
     Ok(Some(y))
 }
 
-struct Turn {
-    cos: Values<f32>,
-    sin: Values<f32>,
-    places: Places,
-    nh: usize,
-    hd: usize,
-    pairs: Pairs,
+fn of_token(places: &Places) -> impl Fn(usize) -> usize + Send + Sync + use<> {
+    let places = places.clone();
+    move |token| places.of_token(token)
 }
 
-impl Turn {
-    fn forward<F: Float>(&self, x: &Values<F>, y: &mut [F]) {
+pub(crate) struct Turn<S, P> {
+    /// Rows of `width` numbers, of which the first `rotary_dim` are read.
+    pub(crate) cos: S,
+    pub(crate) sin: S,
+    pub(crate) width: usize,
+    /// The row of a token.
+    pub(crate) place: P,
+    pub(crate) nh: usize,
+    pub(crate) hd: usize,
+    pub(crate) pairs: Pairs,
+}
+
+impl<S: Source<f32>, P: Fn(usize) -> usize + Sync> Turn<S, P> {
+    pub(crate) fn forward<F: Scalar>(&self, x: &impl Source<F>, y: &mut [F]) {
         let row = self.nh * self.hd;
         self.each_token(y, |token, cos, sin, turned, y| {
             x.widen(token * row, turned);
@@ -66,7 +75,7 @@ impl Turn {
     }
 
     /// Adds to `dx`.
-    fn backward<F: Float>(&self, dy: &[F], dx: &mut [F]) {
+    pub(crate) fn backward<F: Scalar>(&self, dy: &[F], dx: &mut [F]) {
         let row = self.nh * self.hd;
         self.each_token(dx, |token, cos, sin, turned, dx| {
             let dy = &dy[token * row..][..row];
@@ -80,7 +89,7 @@ impl Turn {
     }
 
     /// Works on each token's heads, with its rows of the tables and memory for as many values as it has.
-    fn each_token<F: Float>(
+    fn each_token<F: Scalar>(
         &self,
         out: &mut [F],
         work: impl Fn(usize, &[F::Wide], &[F::Wide], &mut [F::Wide], &mut [F]) + Send + Sync,
@@ -88,15 +97,16 @@ impl Turn {
         let row = self.nh * self.hd;
         let rows = rows_of_a_piece(row);
         each(out.len(), out.chunks_mut(rows * row).enumerate(), |(nth, out)| {
-            let mut memory = vec![F::Wide::default(); 2 * self.hd + row];
-            let (cos, rest) = memory.split_at_mut(self.hd);
-            let (sin, turned) = rest.split_at_mut(self.hd);
+            let rotary_dim = self.pairs.rotary_dim;
+            let mut memory = vec![F::Wide::default(); 2 * rotary_dim + row];
+            let (cos, rest) = memory.split_at_mut(rotary_dim);
+            let (sin, turned) = rest.split_at_mut(rotary_dim);
             for (t, out) in out.chunks_mut(row).enumerate() {
                 let token = nth * rows + t;
-                let position = self.places.of_token(token);
+                let first = (self.place)(token) * self.width;
                 for (table, row) in [(&self.cos, &mut *cos), (&self.sin, &mut *sin)] {
                     for (j, value) in row.iter_mut().enumerate() {
-                        *value = F::Wide::nearest(f64::from(table.at(position * self.hd + j)));
+                        *value = F::Wide::nearest(f64::from(table.at(first + j)));
                     }
                 }
                 work(token, cos, sin, turned, out);
@@ -114,7 +124,7 @@ impl Turn {
         turn: impl Fn([W; 2], [W; 2], [W; 2]) -> [W; 2],
     ) {
         let Pairs { layout, rotary_dim } = self.pairs;
-        let (half, cos, sin) = (rotary_dim / 2, &cos[..rotary_dim], &sin[..rotary_dim]);
+        let half = rotary_dim / 2;
         for head in heads.chunks_exact_mut(self.hd) {
             let head = &mut head[..rotary_dim]; // the rest stays
             match layout {

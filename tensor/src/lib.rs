@@ -41,27 +41,22 @@ pub use half::f16;
 pub use rand_distr::uniform::SampleUniform;
 
 use std::any::{Any, TypeId};
+use std::borrow::Cow;
+use std::convert::identity;
 
 mod sealed {
-    /// Only this crate implements [`super::Float`]: PyTorch's draws are known for its types only.
+    /// Only this crate implements [`super::Scalar`] and [`super::Float`]: PyTorch's draws are known for its types only.
     pub trait Sealed {}
     impl Sealed for f32 {}
     impl Sealed for f64 {}
-    #[cfg(feature = "f16")]
-    impl Sealed for super::f16 {}
+    impl Sealed for half::f16 {}
+    impl Sealed for half::bf16 {}
 }
 
-/// A float type of tensors: `f32`, `f64`, and `f16` with the feature of that name.
-pub trait Float: sealed::Sealed + Dtype + num_traits::Float + std::fmt::Display {
-    /// The type to compute in: `f32` for `f16`, else the type itself.
+/// A type that numbers are stored in: `f32`, `f64`, `f16` or `bf16`.
+pub trait Scalar: sealed::Sealed + Copy + Send + Sync + 'static {
+    /// The type to compute in: `f64` for `f64`, else `f32`.
     type Wide: Float<Wide = Self::Wide>;
-
-    /// Digits of its significand in base 2, the leading one included.
-    #[doc(hidden)]
-    const SIGNIFICANT_BITS: u32;
-
-    /// The nearest value of this type.
-    fn nearest(value: f64) -> Self;
 
     /// The same value in the type to compute in.
     #[doc(hidden)]
@@ -70,6 +65,52 @@ pub trait Float: sealed::Sealed + Dtype + num_traits::Float + std::fmt::Display 
     /// The nearest value of this type to one that was computed.
     #[doc(hidden)]
     fn narrow(value: Self::Wide) -> Self;
+
+    /// Many values in the type to compute in. Nothing is copied if that is theirs.
+    #[doc(hidden)]
+    fn all_wide(values: &[Self]) -> Cow<'_, [Self::Wide]>;
+}
+
+macro_rules! scalars {
+    ($($scalar:ty, $wide:ty, $to:expr, $from:expr, $all:expr;)*) => {$(
+        impl Scalar for $scalar {
+            type Wide = $wide;
+
+            #[inline(always)]
+            fn wide(self) -> $wide {
+                $to(self)
+            }
+
+            #[inline(always)]
+            fn narrow(value: $wide) -> Self {
+                $from(value)
+            }
+
+            fn all_wide(values: &[Self]) -> Cow<'_, [$wide]> {
+                $all(values)
+            }
+        }
+    )*};
+}
+scalars! {
+    f32, f32, identity, identity, Cow::Borrowed;
+    f64, f64, identity, identity, Cow::Borrowed;
+    half::f16, f32, half::f16::to_f32, half::f16::from_f32, copied;
+    half::bf16, f32, half::bf16::to_f32, half::bf16::from_f32, copied;
+}
+
+fn copied<F: Scalar>(values: &[F]) -> Cow<'_, [F::Wide]> {
+    values.iter().map(|value| value.wide()).collect()
+}
+
+/// A float type of tensors: `f32`, `f64`, and `f16` with the feature of that name.
+pub trait Float: Scalar + Dtype + num_traits::Float + std::fmt::Display {
+    /// Digits of its significand in base 2, the leading one included.
+    #[doc(hidden)]
+    const SIGNIFICANT_BITS: u32;
+
+    /// The nearest value of this type.
+    fn nearest(value: f64) -> Self;
 
     /// `exp(x)` of an `x` that is not above 0.
     #[doc(hidden)]
@@ -83,18 +124,7 @@ pub trait Float: sealed::Sealed + Dtype + num_traits::Float + std::fmt::Display 
 }
 
 impl Float for f32 {
-    type Wide = f32;
     const SIGNIFICANT_BITS: u32 = f32::MANTISSA_DIGITS;
-
-    #[inline(always)]
-    fn wide(self) -> f32 {
-        self
-    }
-
-    #[inline(always)]
-    fn narrow(value: f32) -> Self {
-        value
-    }
 
     fn nearest(value: f64) -> Self {
         value as f32
@@ -126,18 +156,7 @@ impl Float for f32 {
 }
 
 impl Float for f64 {
-    type Wide = f64;
     const SIGNIFICANT_BITS: u32 = f64::MANTISSA_DIGITS;
-
-    #[inline(always)]
-    fn wide(self) -> f64 {
-        self
-    }
-
-    #[inline(always)]
-    fn narrow(value: f64) -> Self {
-        value
-    }
 
     fn nearest(value: f64) -> Self {
         value
@@ -156,18 +175,7 @@ impl Float for f64 {
 
 #[cfg(feature = "f16")]
 impl Float for f16 {
-    type Wide = f32;
     const SIGNIFICANT_BITS: u32 = f16::MANTISSA_DIGITS;
-
-    #[inline(always)]
-    fn wide(self) -> f32 {
-        self.to_f32()
-    }
-
-    #[inline(always)]
-    fn narrow(value: f32) -> Self {
-        f16::from_f32(value)
-    }
 
     fn nearest(value: f64) -> Self {
         f16::from_f64(value)

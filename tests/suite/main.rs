@@ -34,6 +34,7 @@ mod half_precision;
 mod implementations;
 mod inference;
 mod init;
+mod kernels;
 mod layernorm;
 mod loss;
 mod model;

@@ -1,6 +1,6 @@
 //! The rotation by trainable frequencies in one pass over memory, on a CPU.
 
-use crate::cpu::{BLOCK, Values, each, gradient, is_fused, record};
+use crate::cpu::{BLOCK, Source, Values, each, gradient, is_fused, record};
 use crate::positions::Places;
 use crate::rope::RotaryTables;
 use crate::rope::fused::apply_rotary;

@@ -1,0 +1,61 @@
+//! GroupRMSNorm.
+
+use super::{length, rows};
+use crate::checks::check_eps;
+use crate::cpu::{Source, add_parts};
+use crate::error::{Error, Result};
+use crate::norm::fused::Norm;
+use crate::tensor::{Float, Scalar};
+
+/// `y = x / rms(x) * weight`, where each `group_size` neighbours of a row have their own root mean square.
+///
+/// Shapes: `x` and `y` `[rows, h]`, `weight` `[h]`. With `group_size` `h` it is RMSNorm. See
+/// [`group_rms_norm`](crate::functional::group_rms_norm).
+///
+/// # Errors
+/// No weights; a group size that does not divide `h`; an `eps` that is negative or lost in the type to compute in; a slice of another
+/// length. Then nothing is written.
+pub fn norm<N: Scalar>(
+    x: &[N],
+    weight: &[N],
+    group_size: usize,
+    eps: f64,
+    y: &mut [N],
+) -> Result<()> {
+    let norm = checked(x, weight, group_size, eps)?;
+    length("y", x.len(), y)?;
+    norm.forward(&x, y, &mut []);
+    Ok(())
+}
+
+/// Adds to `dx`, `[rows, h]`, and `dweight`, `[h]`, given `dy`, `[rows, h]`.
+///
+/// # Errors
+/// As for [`norm`].
+pub fn norm_backward<N: Scalar>(
+    x: &[N],
+    weight: &[N],
+    group_size: usize,
+    eps: f64,
+    dy: &[N],
+    (dx, dweight): (&mut [N], &mut [N]),
+) -> Result<()> {
+    let norm = checked(x, weight, group_size, eps)?;
+    length("dy", x.len(), dy)?;
+    length("dx", x.len(), dx)?;
+    length("dweight", weight.len(), dweight)?;
+    if !x.is_empty() {
+        add_parts(&norm.backward(&x, &norm.inverses(&x), dy, dx), dweight);
+    }
+    Ok(())
+}
+
+fn checked<N: Scalar>(x: &[N], weight: &[N], group_size: usize, eps: f64) -> Result<Norm<N::Wide>> {
+    let hidden_size = weight.len();
+    rows("x", hidden_size, x)?;
+    if group_size == 0 || hidden_size % group_size != 0 {
+        return Err(Error::GroupSize { group_size, hidden_size });
+    }
+    check_eps::<N::Wide>(eps)?;
+    Ok(Norm { group_size, eps: N::Wide::nearest(eps), gamma: weight.all() })
+}
