@@ -29,7 +29,7 @@
 //!
 //! Each component's folder has the module with its weights and settings in `mod.rs`, and what it computes in
 //! `formula.rs`, forward and backward side by side; read that file first. `fused.rs` computes the same on a
-//! CPU, in one pass over memory; [`composed`] asks for the formula there. [`init`] draws PyTorch's
+//! CPU, in one pass over memory; [`composed`] asks for the formula there, and [`kernels`] has the same loops on slices. [`init`] draws PyTorch's
 //! numbers. [`tensor`] is the one place where dfdx is imported. What all use lies below them:
 //! `tensor`, then `error`, `checks`, `cpu`, `init` and `weights`, and no file knows one above it.
 //!

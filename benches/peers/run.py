@@ -1,7 +1,7 @@
 """Measures quadrivium beside PyTorch, candle and burn, at the same shapes, in turns, and prints one table.
 
-    python3 benches/peers/run.py [--model | --encodings | --decode] [--device cuda [--built FOLDER]] [--rounds N] [--only NAME] [--threads N]
-                               [--json FILE] [--date DATE]
+    python3 benches/peers/run.py [--model | --encodings | --decode] [--device cuda [--built FOLDER]] [--rounds N] [--only NAME]
+                               [--without NAME,..] [--threads N] [--json FILE] [--date DATE]
 
 The first run installs PyTorch and builds the other libraries, under `target/peers`; that takes long. An implementation that
 can't be installed, or that computes something else than quadrivium, is named and left out.
@@ -16,7 +16,8 @@ With --encodings it measures position encodings beside PyTorch and the functions
 With --model it measures a whole model beside PyTorch: a step of training, a prompt, 32 decoded tokens. The most memory
 of each is that of a process of its own, above what it has before the model is made; allocators are as they come.
 With --decode it measures one token after a prompt, and the prompt, beside transformers and candle, from checkpoints that all of them
-read, with weights of 4 bytes and fewer. They are random, and are written once, under `target/peers/models`; the largest has 1.6 GB.
+read, with weights of 4 bytes and fewer. They are random, and are written once, under `target/peers/models`; the largest takes 1.6 GB,
+and all implementations have it in memory at once.
 With --device cuda the implementations are quadrivium and PyTorch on an NVIDIA GPU; memory is not measured.
 """
 
@@ -41,7 +42,8 @@ CPU_WHEELS = "https://download.pytorch.org/whl/cpu"
 
 OURS = "quadrivium"
 TORCH = ["torch-eager", "torch-compiled"]
-IMPLEMENTATIONS = [OURS, *TORCH, "candle", "burn", "copy"]
+SLICES = f"{OURS}-slices"
+IMPLEMENTATIONS = [OURS, SLICES, *TORCH, "candle", "burn", "copy"]
 PASSES = ["forward", "forward+backward"]
 OPERATIONS = [f"{name} {mode}" for name in ["norm-128", "norm-4096", "rope", "embedding", "shard"] for mode in PASSES]
 WORKS = ["64 step 128 8", "256 step 128 4", "256 step 512 1", "256 step 2048 1", "768 step 128 1", "768 step 512 1"]
@@ -52,10 +54,10 @@ ENCODED = ["yarn", "partial", "xpos", "axial", "learnable", "sinusoidal", "learn
 ENCODINGS = [f"encoding-{name} {mode}" for name in ENCODED for mode in PASSES]
 TOLERANCE = 1e-3
 
-# What decodes, and how far its logits may be from those of the first, as a share of the largest logit. Of other tokens or weights the
-# logits would be off by about as much as the largest.
+# What decodes, and how far its logits may be from those of the first, as a share of the largest logit. With the wrong tokens or
+# weights, they would be off by about as much as the largest.
 # - 1e-3: sums in another order, as everywhere.
-# - 3e-2: weights of 8 or 11 bits, and the numbers between the layers, too, but for quadrivium.
+# - 3e-2: weights of 8 or 11 bits and, except in quadrivium, activations as well.
 # - 5e-2: weights of 8 bits with one factor for a row or for 32; candle rounds what they are multiplied by as well.
 # - 0.5: weights of 4 bits are off by 7 %, and what comes out of each layer by as much more.
 DECODERS = {
@@ -136,7 +138,7 @@ def decoder(implementation):
 
 def build(implementation, device, built):
     """A Rust implementation's program, if it is not `built`. Returns the version of its library."""
-    program = decoder(implementation)[0] if implementation in DECODERS else implementation
+    program = decoder(implementation)[0] if implementation in DECODERS else implementation.removesuffix("-slices")
     if not built:
         feature = "cuda" if device == "cuda" else program
         # candle's products with few bits are slow unless the compiler may use all that this processor has.
@@ -156,6 +158,8 @@ class Implementation:
         program = [(options.built or TARGET / "release") / name]
         if name in TORCH:
             program = [PYTHON, HERE / "torch_implementations.py", name, str(options.threads), options.device]
+        elif name == SLICES:
+            program = [(options.built or TARGET / "release") / OURS, "slices"]
         elif name in DECODERS:
             program, kind = decoder(name)
             program = [(options.built or TARGET / "release") / program, kind, MODELS]
@@ -296,6 +300,7 @@ def main():
     options.add_argument("--built", type=pathlib.Path, metavar="FOLDER", help="where quadrivium's program is; none is built then")
     options.add_argument("--rounds", type=int, default=21)
     options.add_argument("--only", default="", metavar="NAME", help="only the operations whose name has this in it")
+    options.add_argument("--without", default="", metavar="NAME,..", help="implementations to leave out")
     options.add_argument("--threads", type=int, default=cores())
     options.add_argument("--json", type=pathlib.Path, metavar="FILE", help="also write all times there")
     options.add_argument("--date", default=datetime.date.today().isoformat(), help="the date to write there")
@@ -310,7 +315,10 @@ def main():
         implementations_of = [OURS, *TORCH]
     if options.decode and options.device != "cpu":
         sys.exit("--decode is for a CPU")
+    implementations_of = [name for name in implementations_of if name not in options.without.split(",")]
     first = implementations_of[0]  # quadrivium, which the others are compared with
+    if not first.startswith(OURS):
+        sys.exit("the others are compared with quadrivium: leave out another one")
     operations = [operation for operation in every if options.only in operation]
     if not operations:
         sys.exit(f"no operation has {options.only!r} in its name: {', '.join(every)}")

@@ -50,7 +50,7 @@ def decode(model, before, token):
 
 
 def compiled(model, before, token):
-    """With a cache whose memory stays where it is, so that one compilation is for all calls."""
+    """With a cache at a fixed address, so that one compilation serves all calls."""
     torch._dynamo.reset()
     cache = StaticCache(config=model.config, max_cache_len=before.shape[1] + 1)
     run = torch.compile(model)

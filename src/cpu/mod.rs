@@ -20,6 +20,7 @@ use std::borrow::Cow;
 use std::cell::Cell;
 use std::error::Error;
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// How a CPU computes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -94,7 +95,7 @@ impl<F: Float> Values<F> {
     }
 }
 
-/// Numbers in memory that threads read: those of a tensor, or a slice.
+/// Numbers that several threads can read: a tensor's or a slice's.
 pub(crate) trait Source<F: Scalar>: Sync {
     /// How many there are.
     fn len(&self) -> usize;
@@ -102,10 +103,10 @@ pub(crate) trait Source<F: Scalar>: Sync {
     /// The element at a place.
     fn at(&self, place: usize) -> F;
 
-    /// Copies neighbours, from the one at `first` on.
+    /// Copies consecutive elements, starting at `first`.
     fn read(&self, first: usize, into: &mut [F]);
 
-    /// Copies neighbours into the type to compute in.
+    /// Copies consecutive elements into the type to compute in.
     fn widen(&self, first: usize, into: &mut [F::Wide]);
 
     /// All, in the type to compute in.
@@ -265,26 +266,44 @@ pub(crate) fn each<P: Send>(
     pieces: impl Iterator<Item = P>,
     work: impl Fn(P) + Send + Sync,
 ) {
-    if elements < FEW && WAY.get() != Way::InThreads || !threads_start() {
+    if !are_enough(elements) || !threads_start() {
         pieces.for_each(work);
     } else {
         pieces.collect::<Vec<_>>().into_par_iter().for_each(work);
     }
 }
 
-/// Does all of `work` on one of the threads if there are more than a few elements. A thread that is not one of them falls asleep at each
-/// [`each`] until the others are done, and is woken up again.
-pub(crate) fn among_threads<R: Send>(elements: usize, work: impl FnOnce() -> R + Send) -> R {
-    let way = WAY.get();
-    if elements < FEW && way != Way::InThreads || !threads_start() {
+/// Moves all of `work` to a thread of the pool. A thread outside the pool would fall asleep at each [`each`] and have to be woken again.
+///
+/// Only one caller at a time is let in: a thread of the pool that waits takes up whatever else is waiting, so that one caller's short work
+/// would otherwise end after another's long one.
+pub(crate) fn among_threads<R: Send>(work: impl FnOnce() -> R + Send) -> R {
+    static TAKEN: AtomicBool = AtomicBool::new(false);
+    /// Leaves also when `work` panics.
+    struct Leave;
+    impl Drop for Leave {
+        fn drop(&mut self) {
+            TAKEN.store(false, Ordering::Release);
+        }
+    }
+    if !threads_start() || TAKEN.swap(true, Ordering::Acquire) {
         return work();
     }
-    rayon::scope(|_| on_this_way(way, work))
+    let _leave = Leave;
+    match WAY.get() {
+        Way::InThreads => rayon::scope(|_| in_threads(work)),
+        _ => rayon::scope(|_| work()),
+    }
 }
 
-/// How many threads share the work of an [`each`].
-pub(crate) fn threads() -> usize {
-    if threads_start() { rayon::current_num_threads() } else { 1 }
+/// How many threads share the work of an [`each`] of so many elements.
+pub(crate) fn threads(elements: usize) -> usize {
+    if are_enough(elements) && threads_start() { rayon::current_num_threads() } else { 1 }
+}
+
+/// Whether there are enough elements for threads.
+fn are_enough(elements: usize) -> bool {
+    elements >= FEW || WAY.get() == Way::InThreads
 }
 
 /// Whether there are threads. Where the system gives none, one does it all; rayon would panic.

@@ -41,7 +41,7 @@ pub(crate) fn look_up<B: Dim, S: Dim, V: Dim, M: Dim, F: Float, D: Backend<F>, T
     Ok(Some(y))
 }
 
-/// Copies a row of the table for each place. Where there is none, `y` stays.
+/// Copies a row of the table for each place. Where there is none, that row of `y` is left as it is.
 pub(crate) fn gather<F: Scalar>(table: &impl Source<F>, rows: &[usize], e: usize, y: &mut [F]) {
     let (elements, piece) = (y.len(), rows_of_a_piece(e));
     each(elements, y.chunks_mut(piece * e).zip(rows.chunks(piece)), |(y, rows)| {
@@ -68,8 +68,8 @@ pub(crate) fn scatter<F: Scalar>(rows: &[usize], e: usize, dy: &[F], dtable: &mu
     each(places.len() * e, touched.chunks_mut(rows_of_a_piece(e)), |touched| {
         for (row, same) in touched {
             for (_, place) in *same {
-                let places = row.iter_mut().zip(&dy[place * e..]);
-                places.for_each(|(sum, dy)| *sum = F::narrow(sum.wide() + dy.wide()));
+                let sums = row.iter_mut().zip(&dy[place * e..]);
+                sums.for_each(|(sum, dy)| *sum = F::narrow(sum.wide() + dy.wide()));
             }
         }
     });

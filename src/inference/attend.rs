@@ -10,7 +10,7 @@ use std::ops::Range;
 
 /// New tokens whose scores are computed together.
 const TOKENS: usize = 32;
-/// Up to so many queries go key by key, in registers.
+/// Up to this many queries are scored key by key, in registers.
 const FEW: usize = 8;
 
 /// The new tokens of one text.
@@ -77,10 +77,35 @@ impl Attend<'_> {
                     multiply_add(weights, values, view_mut(&mut block, rows, hd));
                 }
             }
-            for (row, (found, total)) in block.chunks(hd).zip(totals).enumerate() {
+            for (row, (found, total)) in block.chunks_mut(hd).zip(&mut totals).enumerate() {
+                if !found.iter().all(|found| found.is_finite()) {
+                    // A weight of 0 times a value that is not seen and not finite is no number.
+                    let sees = self.sees(first + row / group);
+                    let weights = &scores[row * count..][sees.start - keys.start..];
+                    self.gather_seen(head, &sees, (weights, *total), found);
+                    *total = 1.0;
+                }
                 let mut y = y.row_mut(first + row / group);
                 let y = y.iter_mut().skip(row % group * hd);
-                y.zip(found).for_each(|(y, found)| *y = found / total);
+                y.zip(found).for_each(|(y, found)| *y = *found / *total);
+            }
+        }
+    }
+
+    /// The values of the positions that are seen and of no other, with weights whose sum is 1.
+    fn gather_seen(
+        &self,
+        head: usize,
+        sees: &Range<usize>,
+        (weights, total): (&[f32], f32),
+        found: &mut [f32],
+    ) {
+        let hd = found.len();
+        found.fill(0.0);
+        for (page, within, columns) in pages(sees) {
+            let values = self.cache.page(self.layer, page, head, true);
+            for (value, weight) in values.chunks(hd).skip(within.start).zip(&weights[columns]) {
+                found.iter_mut().zip(value).for_each(|(found, v)| *found += weight / total * v);
             }
         }
     }
@@ -113,4 +138,32 @@ pub(super) fn of_heads(
     let width = nh / nkv * hd;
     let cut = tiles(view_mut(y, s, nh * hd), [s, width]).into_iter();
     cut.map(move |(_, column, y)| (column / width, y))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::cache::CacheKind;
+    use super::*;
+
+    /// A value that is not finite reaches the tokens that see it, and no other, whatever the group.
+    #[test]
+    fn what_is_not_seen_has_no_part() {
+        let (s, hd) = (5, 4);
+        for nh in [1, 4] {
+            let mut cache = TextCache::new(CacheKind::F32, 1, [1, hd], Default::default());
+            let (k, mut v) = (vec![0.5; s * hd], vec![1.0; s * hd]);
+            v[3 * hd..4 * hd].fill(f32::INFINITY);
+            cache.keep(0, &k, &v);
+            for window in [None, Some(1)] {
+                let attend = Attend { cache: &cache, layer: 0, heads: [nh, 1, hd], window };
+                let mut y = vec![0.0; s * nh * hd];
+                attend.head(0, &vec![0.1; s * nh * hd], view_mut(&mut y, s, nh * hd));
+                for (token, y) in y.chunks(nh * hd).enumerate() {
+                    let sees = token == 3 || token > 3 && window.is_none();
+                    let expected = if sees { f32::INFINITY } else { 1.0 };
+                    assert!(y.iter().all(|y| *y == expected), "{nh} {window:?} {token}: {y:?}");
+                }
+            }
+        }
+    }
 }

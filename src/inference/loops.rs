@@ -56,6 +56,7 @@ pub(super) trait Halves: Copy {
 #[derive(Clone, Copy)]
 pub(super) struct InBf16;
 
+// ANCHOR: bf16
 impl Halves for InBf16 {
     #[inline(always)]
     fn floats<S: Simd>(simd: S, words: S::u32s) -> [S::f32s; 2] {
@@ -64,6 +65,7 @@ impl Halves for InBf16 {
         [simd.transmute_f32s_u32s(low), simd.transmute_f32s_u32s(high)]
     }
 }
+// ANCHOR_END: bf16
 
 /// `f16`: the bits of a finite one, read as an `f32`, are `2^112` times too small.
 #[derive(Clone, Copy)]
@@ -251,7 +253,7 @@ impl WithSimd for Gather<'_> {
     }
 }
 
-/// The same for `R` rows: two registers of each row stay where they are while all values pass.
+/// The same for `R` rows: two registers per row hold the sums while all values stream past.
 #[inline(always)]
 fn gather<S: Simd, const R: usize>(
     simd: S,
@@ -277,11 +279,67 @@ fn gather<S: Simd, const R: usize>(
             y.iter_mut().zip(sums).for_each(|(y, sum)| *y = simd.add_f32s(*y, sum));
         }
     }
-    // Of a head that is no multiple of two registers.
+    // The tail of a head whose size is not a multiple of two registers.
     for (y, weights) in y.chunks_exact_mut(hd).zip(weights) {
         for (value, weight) in values.chunks_exact(hd).zip(weights) {
             let rest = y.iter_mut().zip(value).skip(pairs * 2 * S::F32_LANES);
             rest.for_each(|(y, value)| *y += weight * value);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Heads of whole registers, of parts of them, and of both; groups of one row, of four and of both.
+    #[test]
+    fn a_head_looks_back() {
+        let mut state = 7u32;
+        let mut numbers = |count: usize| -> Vec<f32> {
+            let next = || {
+                state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+                (state >> 8) as f32 / (1 << 23) as f32 - 1.0
+            };
+            std::iter::repeat_with(next).take(count).collect()
+        };
+        for hd in [4, 12, 16, 20, 32, 64, 80, 96, 128] {
+            for rows in 1..=9 {
+                let (count, first, page) = (50, 7, 31);
+                let [queries, keys, values] = [rows, page, page].map(|n| numbers(n * hd));
+                let mut scores = vec![9.0; rows * count];
+                let mut y = numbers(rows * hd);
+                let before = y.clone();
+                let weights = numbers(rows * count);
+                let arch = pulp::Arch::new();
+                let scored = &mut scores;
+                arch.dispatch(Score { queries: &queries, keys: &keys, hd, scores: scored, first });
+                arch.dispatch(Gather { weights: &weights, first, values: &values, hd, y: &mut y });
+                let close = |got: f32, expected: f64, why: &str| {
+                    assert!((f64::from(got) - expected).abs() < 1e-4, "{why} {hd} {rows}");
+                };
+                for row in 0..rows {
+                    for column in 0..count {
+                        let got = scores[row * count + column];
+                        let Some(key) = column.checked_sub(first).filter(|key| *key < page) else {
+                            assert_eq!(got, 9.0);
+                            continue;
+                        };
+                        let products = (0..hd).map(|j| {
+                            f64::from(queries[row * hd + j]) * f64::from(keys[key * hd + j])
+                        });
+                        close(got, products.sum(), "score");
+                    }
+                    for j in 0..hd {
+                        let products = (0..page).map(|key| {
+                            let weight = weights[row * count + first + key];
+                            f64::from(weight) * f64::from(values[key * hd + j])
+                        });
+                        let at = row * hd + j;
+                        close(y[at], f64::from(before[at]) + products.sum::<f64>(), "value");
+                    }
+                }
+            }
         }
     }
 }

@@ -5,10 +5,10 @@ use super::cache::{CacheKind, TextCache};
 use super::families::{DecoderConfig, LayerConfig};
 use super::matrix::Matrix;
 use super::open::WeightReport;
-use super::product::multiply_by;
+use super::product::{FEW, multiply_by};
 use super::rotate::{Rotation, Turns};
 use crate::attention::{score_keys, weigh};
-use crate::cpu::{among_threads, each};
+use crate::cpu::{among_threads, each, threads};
 use crate::error::{Error, Result};
 use crate::feedforward::gate_rows;
 use crate::norm::fused::Norm;
@@ -74,7 +74,7 @@ impl Linear {
         y
     }
 
-    /// The same of several, in one go.
+    /// The same for several layers at once.
     fn of_all<const N: usize>(all: [&Self; N], x: &[f32]) -> [Vec<f32>; N] {
         let mut found = multiply_by(all.map(|linear| &linear.weight), x);
         for (linear, y) in all.iter().zip(&mut found) {
@@ -123,10 +123,8 @@ impl LlamaModel {
     /// As for [`decode`](Self::decode).
     pub fn logits(&self, ids: &[usize]) -> Result<Vec<f32>> {
         let caches = &mut [self.cache(CacheKind::F32)];
-        among_threads(self.elements(ids.len()), || {
-            let x = self.forward(&[ids], caches, |_, _, _| ())?;
-            Ok(self.head(&x))
-        })
+        let x = self.forward(&[ids], caches, |_, _, _| ())?;
+        Ok(self.head(&x))
     }
 
     /// Logits `[n, v]` of the last new token of each of `n` texts. The caches take the new tokens in; a text's may be any number
@@ -137,10 +135,11 @@ impl LlamaModel {
     /// that is not below `vocab_size`; a text longer than [`positions`](crate::checkpoint::CheckpointConfig::positions), unless its frequencies
     /// follow its length. Then the caches are as they were.
     pub fn decode(&self, new: &[&[usize]], caches: &mut [TextCache]) -> Result<Vec<f32>> {
-        let count = new.iter().map(|ids| ids.len()).sum();
-        among_threads(self.elements(count), || {
+        let llama = &self.config.llama;
+        let (h, wide) = (llama.hidden_size, llama.vocab_size.max(2 * llama.intermediate_size));
+        let count: usize = new.iter().map(|ids| ids.len()).sum();
+        let mut work = || {
             let x = self.forward(new, caches, |_, _, _| ())?;
-            let h = self.config.llama.hidden_size;
             let mut end = 0;
             let mut last = Vec::with_capacity(new.len() * h);
             for ids in new {
@@ -148,13 +147,13 @@ impl LlamaModel {
                 last.extend_from_slice(&x[(end - 1) * h..end * h]);
             }
             Ok(self.head(&last))
-        })
-    }
-
-    /// How many elements the largest of its products has for so many tokens.
-    fn elements(&self, tokens: usize) -> usize {
-        let llama = &self.config.llama;
-        tokens * llama.hidden_size * llama.vocab_size.max(2 * llama.intermediate_size)
+        };
+        // Many tokens, or a small model, would gain nothing.
+        if count <= FEW && threads(h.saturating_mul(wide)) > 1 {
+            among_threads(work)
+        } else {
+            work()
+        }
     }
 
     /// The weights of attention in each layer on a whole text, `[nh, s, s]`: row `i` of a head says how much of each value token

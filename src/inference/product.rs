@@ -13,24 +13,26 @@ use std::array::from_fn;
 use std::borrow::Cow;
 
 /// With more rows than this, tiles are faster.
-const FEW: usize = 16;
+pub(super) const FEW: usize = 16;
 /// Bytes of weights that are one piece of work.
 const PIECE: usize = 1 << 16;
-/// Rows of weights in a tile, at most and at least. For each tile the input is packed again, so a tile should have many.
+/// The most and the fewest rows of weights in a tile. The input is packed again for every tile, so tiles should be large.
 const TILE: usize = 384;
 const LEAST: usize = 64;
 /// Rows of the input that meet a tile at a time.
 const BLOCK: usize = 512;
 
-/// `x w^T` for `x`, `[n, in]`, and each `w`, `[out, in]`: `[n, out]`. Matrices that share an input are multiplied together, because threads
-/// wait for each other once then, and not after each of them.
+/// `x w^T` for `x`, `[n, in]`, and each `w`, `[out, in]`: `[n, out]`. Matrices that share an input are multiplied together, so that threads
+/// wait for each other once instead of after every matrix.
 pub(super) fn multiply_by<const N: usize>(all: [&Matrix; N], x: &[f32]) -> [Vec<f32>; N] {
     let n = x.len() / all[0].columns.max(1);
     let mut found = all.map(|w| vec![0.0; n * w.rows]);
     let weights: usize = all.iter().map(|w| w.rows * w.columns).sum();
     if n > FEW {
+        let threads = threads(n * weights);
         let tiles = all.iter().zip(&mut found).flat_map(|(w, y)| {
-            let tiles = tiles(view_mut(y, n, w.rows), [BLOCK, rows_of_a_tile(w.rows)]).into_iter();
+            let tiles =
+                tiles(view_mut(y, n, w.rows), [BLOCK, rows_of_a_tile(w.rows, threads)]).into_iter();
             tiles.map(move |(row, column, y)| (w, &x[row * w.columns..], column, y))
         });
         each(n * weights, tiles, |(w, x, column, y)| tile(w, x, column, y));
@@ -48,9 +50,8 @@ pub(super) fn multiply_by<const N: usize>(all: [&Matrix; N], x: &[f32]) -> [Vec<
     if n > 1 { found.map(|y| turned(&y, n)) } else { found }
 }
 
-/// As many for each thread, so that none waits for another. How a matrix is cut changes no bit of its products.
-fn rows_of_a_tile(rows: usize) -> usize {
-    let threads = threads();
+/// Every thread gets the same number of tiles, so that none waits for another. The cut does not change a bit of the result.
+fn rows_of_a_tile(rows: usize, threads: usize) -> usize {
     let tiles = threads * rows.div_ceil(threads * TILE).max(1);
     rows.div_ceil(tiles).next_multiple_of(ROWS).max(LEAST)
 }
@@ -293,9 +294,11 @@ mod tests {
     /// However many threads share the work.
     #[test]
     fn threads_change_no_bit() {
-        for w in kinds(700, 65) {
-            for n in [1, 7, 17, 600] {
-                let x = numbers(n * 65, 3);
+        // So many columns that the products of matrices add up several parts.
+        let columns = 1100;
+        for w in kinds(700, columns) {
+            for n in [1, 7, 17, 530] {
+                let x = numbers(n * columns, 3);
                 let of = |threads| {
                     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
                     pool.unwrap().install(|| crate::cpu::in_threads(|| multiply_by([&w], &x)))

@@ -1,74 +1,92 @@
 //! Grouped-query attention.
 
-use super::length;
+use super::{elements, length};
+use crate::attention::check_padding;
 use crate::attention::fused::{Attend, Bias};
 use crate::attention::sizes::Sizes;
+use crate::cpu::Source;
 use crate::error::{Error, Result};
 use crate::tensor::Scalar;
+use std::borrow::Cow;
 
 /// The sizes of a call. Query `i` of a text sees its first `kv_len - seq_len + i + 1` keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AttentionSizes {
-    /// Texts.
+    /// Texts in the batch.
     pub batch_size: usize,
-    /// Queries of a text.
+    /// Queries per text.
     pub seq_len: usize,
-    /// Keys of a text: those of the past, then those of the queries' own tokens.
+    /// Keys per text: those of the past, then those of the queries' own tokens.
     pub kv_len: usize,
-    /// Heads of queries.
+    /// Query heads.
     pub num_heads: usize,
-    /// Heads of keys and values, each for `num_heads / num_kv_heads` neighbours.
+    /// Key/value heads; each is shared by `num_heads / num_kv_heads` consecutive query heads.
     pub num_kv_heads: usize,
-    /// Numbers of a head.
+    /// Elements per head.
     pub head_dim: usize,
 }
 
-/// What the backward pass needs of the forward pass: two numbers for each query of each head.
+/// What the backward pass needs from the forward pass: two numbers per query and head.
 #[derive(Debug, Clone)]
-pub struct Softmaxes<N: Scalar> {
+pub struct SoftmaxStats<N: Scalar> {
     sizes: AttentionSizes,
+    padding: Vec<usize>,
     kept: Vec<[N::Wide; 2]>,
+}
+
+impl<N: Scalar> SoftmaxStats<N> {
+    /// Computes them once more, where they could not be kept.
+    ///
+    /// # Errors
+    /// As for [`causal_attention`].
+    pub fn of(sizes: AttentionSizes, padding: &[usize], q: &[N], k: &[N]) -> Result<Self> {
+        causal_attention(sizes, padding, q, (k, k), &mut q.to_vec())
+    }
 }
 
 /// `softmax(q k^T / sqrt(head_dim)) v` for each head, where no query sees a later token.
 ///
-/// Shapes: `q` and `y` `[batch_size, seq_len, num_heads, head_dim]`; `k` and `v`, which share theirs,
-/// `[batch_size, kv_len, num_kv_heads, head_dim]`.
+/// Shapes: `q` and `y` `[batch_size, seq_len, num_heads, head_dim]`; `k` and `v`
+/// `[batch_size, kv_len, num_kv_heads, head_dim]`. `padding` has one number per text, how many tokens at its start are not part of it;
+/// or it is empty. See [`functional::causal_attention`](crate::functional::causal_attention).
 ///
 /// # Errors
-/// A size of 0; fewer keys than queries; heads of queries that heads of keys don't divide; a slice of another length. Then nothing is
-/// written.
-pub fn attention<N: Scalar>(
+/// A size of 0; fewer keys than queries; a number of query heads that is not a multiple of the key/value heads; padding of
+/// another number of texts, or of all tokens; a slice of the wrong length.
+pub fn causal_attention<N: Scalar>(
     sizes: AttentionSizes,
+    padding: &[usize],
     q: &[N],
     (k, v): (&[N], &[N]),
     y: &mut [N],
-) -> Result<Softmaxes<N>> {
-    let (attend, [queries, keys]) = checked::<N>(sizes)?;
+) -> Result<SoftmaxStats<N>> {
+    let (attend, [queries, keys]) = checked::<N>(sizes, padding)?;
     length("q", queries, q)?;
     length("k", keys, k)?;
     length("v", keys, v)?;
     length("y", queries, y)?;
     let mut kept = vec![Default::default(); queries / sizes.head_dim];
     let row = keys / sizes.batch_size;
-    let (k, v) = (N::all_wide(k), N::all_wide(v));
+    let (k, v) = (wide(k), wide(v));
     let (k, v): (Vec<_>, Vec<_>) = k.chunks(row).zip(v.chunks(row)).unzip();
     attend.forward(&q, &k, &v, y, &mut kept);
-    Ok(Softmaxes { sizes, kept })
+    Ok(SoftmaxStats { sizes, padding: padding.to_vec(), kept })
 }
 
-/// Adds to `dq`, `dk` and `dv`, given `dy`, each of the shape of what it is the gradient of.
+/// Given `dy`, accumulates into `dq`, `dk` and `dv`, each shaped like the tensor it belongs to. All must be finite.
+///
+/// It takes memory for the gradients of each query head, `batch_size * num_heads * (seq_len + 2 * kv_len) * head_dim` numbers.
 ///
 /// # Errors
-/// A slice of another length than the sizes of the forward pass ask for. Then nothing is written.
-pub fn attention_backward<N: Scalar>(
-    softmaxes: &Softmaxes<N>,
+/// A slice of the wrong length for the sizes of the forward pass.
+pub fn causal_attention_backward<N: Scalar>(
+    stats: &SoftmaxStats<N>,
     q: &[N],
     (k, v): (&[N], &[N]),
     dy: &[N],
     (dq, dk, dv): (&mut [N], &mut [N], &mut [N]),
 ) -> Result<()> {
-    let (attend, [queries, keys]) = checked::<N>(softmaxes.sizes)?;
+    let (attend, [queries, keys]) = checked::<N>(stats.sizes, &stats.padding)?;
     length("q", queries, q)?;
     length("k", keys, k)?;
     length("v", keys, v)?;
@@ -76,16 +94,22 @@ pub fn attention_backward<N: Scalar>(
     length("dq", queries, dq)?;
     length("dk", keys, dk)?;
     length("dv", keys, dv)?;
-    let (k, v) = (N::all_wide(k), N::all_wide(v));
-    let heads = attend.backward(&q, &k, &v, &softmaxes.kept, dy);
+    let heads = attend.backward(&q, &wide(k), &wide(v), &stats.kept, dy);
     attend.add_queries(&heads, dq);
     attend.add_keys(&heads, |head| &head.dk, dk);
     attend.add_keys(&heads, |head| &head.dv, dv);
     Ok(())
 }
 
-/// How many numbers queries and keys have.
-fn checked<N: Scalar>(sizes: AttentionSizes) -> Result<(Attend<N::Wide>, [usize; 2])> {
+fn wide<N: Scalar>(values: &[N]) -> Cow<'_, [N::Wide]> {
+    N::as_wide(values).map_or_else(|| values.all().into(), Cow::Borrowed)
+}
+
+/// Checks the sizes, and returns the lengths of `q` and `k`.
+fn checked<N: Scalar>(
+    sizes: AttentionSizes,
+    padding: &[usize],
+) -> Result<(Attend<N::Wide>, [usize; 2])> {
     let AttentionSizes {
         batch_size: b,
         seq_len: s,
@@ -94,23 +118,15 @@ fn checked<N: Scalar>(sizes: AttentionSizes) -> Result<(Attend<N::Wide>, [usize;
         num_kv_heads: nkv,
         head_dim: hd,
     } = sizes;
-    if [b, s, t, nkv, hd].contains(&0) {
-        return Err(Error::Empty { name: "attention", shape: vec![b, s, t, nh, nkv, hd] });
-    }
-    if nh == 0 || nh % nkv != 0 {
+    let lengths = [elements("q", &[b, s, nh, hd])?, elements("k", &[b, t, nkv, hd])?];
+    if nh % nkv != 0 {
         return Err(Error::KeyValueHeads { num_heads: nh, num_kv_heads: nkv });
     }
     if t < s {
         return Err(Error::FewerKeys { keys: t, queries: s });
     }
-    let of = |shape: [usize; 4]| {
-        let elements = shape.iter().try_fold(1usize, |all, size| all.checked_mul(*size));
-        let limit = crate::checks::MAX_ELEMENTS;
-        let fits = elements.filter(|elements| *elements <= limit);
-        fits.ok_or(Error::TooLarge { name: "attention", shape: shape.into(), limit })
-    };
-    let elements = [of([b, s, nh, hd])?, of([b, t, nkv, hd])?];
+    check_padding(padding, b, t)?;
     let sizes = Sizes { b, s, t, nh, nkv, hd };
     let bias = Bias { by_distance: None, by_score: None };
-    Ok((Attend { sizes, padding: Vec::new(), bias }, elements))
+    Ok((Attend { sizes, padding: padding.to_vec(), bias }, lengths))
 }

@@ -5,10 +5,10 @@ use crate::error::Result;
 use crate::feedforward::fused::{forward, of_gate, of_up};
 use crate::tensor::Scalar;
 
-/// `y = silu(gate) up`, number by number.
+/// `y = silu(gate) up`, elementwise.
 ///
 /// # Errors
-/// A slice of another length. Then nothing is written.
+/// A slice of the wrong length.
 pub fn silu_mul<N: Scalar>(gate: &[N], up: &[N], y: &mut [N]) -> Result<()> {
     length("up", gate.len(), up)?;
     length("y", gate.len(), y)?;
@@ -16,7 +16,7 @@ pub fn silu_mul<N: Scalar>(gate: &[N], up: &[N], y: &mut [N]) -> Result<()> {
     Ok(())
 }
 
-/// Adds to `dgate` and `dup`, given `dy`.
+/// Given `dy`, accumulates into `dgate` and `dup`.
 ///
 /// # Errors
 /// As for [`silu_mul`].

@@ -1,6 +1,6 @@
 //! VocabEmbedding.
 
-use super::{length, rows};
+use super::elements;
 use crate::embedding::fused::{gather, scatter};
 use crate::error::{Error, Result};
 use crate::tensor::Scalar;
@@ -10,32 +10,47 @@ use crate::tensor::Scalar;
 /// Shapes: `table` `[v, e]`, `ids` `[tokens]`, `y` `[tokens, e]`.
 ///
 /// # Errors
-/// A width of 0; an id that is not below `v`; a slice of another length. Then nothing is written.
-pub fn lookup<N: Scalar>(table: &[N], ids: &[usize], e: usize, y: &mut [N]) -> Result<()> {
-    checked(table, ids, e, y)?;
-    gather(&table, ids, e, y);
+/// An `e` of 0; an id of `v` or more; a slice of the wrong length.
+pub fn vocab_embedding<N: Scalar>(table: &[N], ids: &[usize], e: usize, y: &mut [N]) -> Result<()> {
+    checked(("table", table.len()), ids, e, ("y", y.len()))?;
+    if !ids.is_empty() {
+        gather(&table, ids, e, y);
+    }
     Ok(())
 }
 
-/// Adds each row of `dy`, `[tokens, e]`, to the row of `dtable`, `[v, e]`, that it was read from, in the order of the tokens.
+/// Accumulates each row of `dy`, `[tokens, e]`, into the row of `dtable`, `[v, e]`, that its token looked up, in the order of the tokens.
+///
+/// As with tensors, the sum is kept in the table's own type. Counting ones, it stops at 256 in `bf16` and at 2048 in `f16`, so widen both slices
+/// to `f32` if frequent tokens matter.
 ///
 /// # Errors
-/// As for [`lookup`].
-pub fn lookup_backward<N: Scalar>(
+/// As for [`vocab_embedding`].
+pub fn vocab_embedding_backward<N: Scalar>(
     ids: &[usize],
     e: usize,
     dy: &[N],
     dtable: &mut [N],
 ) -> Result<()> {
-    checked(dtable, ids, e, dy)?;
-    scatter(ids, e, dy, dtable);
+    checked(("dtable", dtable.len()), ids, e, ("dy", dy.len()))?;
+    if !ids.is_empty() {
+        scatter(ids, e, dy, dtable);
+    }
     Ok(())
 }
 
-fn checked<N>(table: &[N], ids: &[usize], e: usize, y: &[N]) -> Result<()> {
-    let vocab_size = rows("table", e, table)?;
+fn checked(
+    (table, len): (&'static str, usize),
+    ids: &[usize],
+    e: usize,
+    (y, y_len): (&'static str, usize),
+) -> Result<()> {
+    let same = crate::checks::same_shape;
+    elements(y, &[e])?;
+    let vocab_size = len / e;
+    same(table, &[vocab_size * e], &[len])?;
     if let Some(position) = ids.iter().position(|id| *id >= vocab_size) {
         return Err(Error::TokenId { id: ids[position], batch: 0, position, vocab_size });
     }
-    length("y", ids.len() * e, y)
+    same(y, &[if ids.is_empty() { 0 } else { elements(y, &[ids.len(), e])? }], &[y_len])
 }

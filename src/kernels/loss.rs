@@ -1,6 +1,7 @@
 //! The cross-entropy.
 
-use super::length;
+use super::{elements, length};
+use crate::checks::require;
 use crate::error::{Error, Result};
 use crate::loss::fused::{self, Row};
 use crate::tensor::{Float, Scalar};
@@ -10,13 +11,13 @@ use crate::tensor::{Float, Scalar};
 /// Shapes: `logits` `[rows, v]`, `targets` `[rows]`.
 ///
 /// # Errors
-/// No target at all; a target that is not below `v`; a slice of another length.
+/// No target at all; a target of `v` or more; a slice of the wrong length.
 pub fn cross_entropy<N: Scalar>(logits: &[N], targets: &[Option<usize>]) -> Result<f64> {
     let (rows, asked) = checked(logits, targets)?;
     Ok(fused::total(&rows) / asked)
 }
 
-/// Adds to `dlogits`, `[rows, v]`, given the gradient of the loss.
+/// Given the gradient of the loss, accumulates into `dlogits`, `[rows, v]`.
 ///
 /// # Errors
 /// As for [`cross_entropy`].
@@ -33,18 +34,16 @@ pub fn cross_entropy_backward<N: Scalar>(
     Ok(())
 }
 
-/// What is known of each row, and how many have a target.
+/// Each row's statistics, and how many rows have a target.
 fn checked<N: Scalar>(logits: &[N], targets: &[Option<usize>]) -> Result<(Vec<Row<N::Wide>>, f64)> {
-    let asked = targets.iter().flatten().count();
-    if asked == 0 {
-        return Err(Error::Empty { name: "the targets that are asked about", shape: vec![0] });
-    }
+    let asked = targets.iter().flatten().count() as f64;
+    require(asked > 0.0, "the number of targets that are asked about", "at least 1", asked)?;
     let v = logits.len() / targets.len();
-    length("logits", targets.len() * v.max(1), logits)?;
+    length("logits", elements("logits", &[targets.len(), v])?, logits)?;
     let outside = |target: &Option<usize>| target.is_some_and(|target| target >= v);
     if let Some(position) = targets.iter().position(outside) {
         let id = targets[position].unwrap_or_default();
         return Err(Error::TokenId { id, batch: 0, position, vocab_size: v });
     }
-    Ok((fused::rows(&logits, targets), asked as f64))
+    Ok((fused::rows(&logits, targets), asked))
 }

@@ -1,19 +1,21 @@
-//! The fused loops on plain slices, forward and backward, for storage that is not dfdx's: arrow, candle's `CustomOp`, burn, a mapped file.
+//! Fused loops on plain slices, forward and backward, for data that dfdx does not own: an arrow array, a tensor behind candle's `CustomOp` or
+//! in burn, a mapped file.
 //!
-//! They are the same loops that tensors take on a CPU, with the same bits, in threads if there is enough to do. Numbers may be `f32`,
-//! `f64`, `f16` or `bf16`; halves are computed in `f32` and rounded once. All slices are contiguous, the last axis first in memory.
-//! A forward pass overwrites its result. A backward pass *adds* to its gradients, as a tape does; begin with zeros.
+//! Tensors on a CPU run the same loops, so results agree bit for bit. Large inputs are split across threads. Numbers may be `f32`,
+//! `f64`, `f16` or `bf16`; halves are computed in `f32` and rounded once, except where [`vocab_embedding_backward`] says otherwise. All slices are row-major: the last axis varies fastest.
+//! A forward pass overwrites its result. A backward pass *accumulates* into its gradients, as a tape does, so start them at zero.
+//! On an error nothing is written.
 //!
 //! ```
-//! use quadrivium::kernels::{norm, norm_backward};
+//! use quadrivium::kernels::{group_rms_norm, group_rms_norm_backward};
 //!
 //! let (x, weight) = ([3.0f32, 4.0, 0.6, -0.8], [1.0; 4]);
 //! let mut y = [0.0; 4];
-//! norm(&x, &weight, 2, 0.0, &mut y)?; // each group of 2 divided by its root mean square
+//! group_rms_norm(&x, &weight, 2, 0.0, &mut y)?; // each group of 2 divided by its root mean square
 //! assert!((y[0] - 0.8485).abs() < 1e-4);
 //!
 //! let (mut dx, mut dweight) = ([0.0; 4], [0.0; 4]);
-//! norm_backward(&x, &weight, 2, 0.0, &[1.0; 4], (&mut dx, &mut dweight))?;
+//! group_rms_norm_backward(&x, &weight, 2, 0.0, &[1.0; 4], (&mut dx, &mut dweight))?;
 //! assert_eq!(dweight, y);
 //! # Ok::<(), quadrivium::Error>(())
 //! ```
@@ -26,27 +28,28 @@ mod norm;
 mod rotate;
 
 pub use crate::tensor::Scalar;
-pub use attention::{AttentionSizes, Softmaxes, attention, attention_backward};
+pub use attention::{AttentionSizes, SoftmaxStats, causal_attention, causal_attention_backward};
 pub use gate::{silu_mul, silu_mul_backward};
-pub use lookup::{lookup, lookup_backward};
+pub use half::{bf16, f16};
+pub use lookup::{vocab_embedding, vocab_embedding_backward};
 pub use loss::{cross_entropy, cross_entropy_backward};
-pub use norm::{norm, norm_backward};
-pub use rotate::{RotaryAngles, rotate, rotate_backward};
+pub use norm::{group_rms_norm, group_rms_norm_backward};
+pub use rotate::{CosSin, apply_rotary_pos_emb, apply_rotary_pos_emb_backward};
 
-use crate::checks::same_shape;
+use crate::checks::{MAX_ELEMENTS, same_shape};
 use crate::error::{Error, Result};
 
-/// Refuses a slice of another length.
+/// Refuses a slice of the wrong length.
 fn length<N>(name: &'static str, expected: usize, got: &[N]) -> Result<()> {
     same_shape(name, &[expected], &[got.len()])
 }
 
-/// How many rows of `width` numbers a slice has.
-fn rows<N>(name: &'static str, width: usize, got: &[N]) -> Result<usize> {
-    if width == 0 {
-        return Err(Error::Empty { name, shape: vec![got.len(), 0] });
+/// How many elements a shape has. None of its sizes may be 0.
+fn elements(name: &'static str, shape: &[usize]) -> Result<usize> {
+    if shape.contains(&0) {
+        return Err(Error::Empty { name, shape: shape.to_vec() });
     }
-    let rows = got.len() / width;
-    length(name, rows * width, got)?;
-    Ok(rows)
+    let elements = shape.iter().try_fold(1usize, |all, size| all.checked_mul(*size));
+    let fits = elements.filter(|elements| *elements <= MAX_ELEMENTS);
+    fits.ok_or(Error::TooLarge { name, shape: shape.to_vec(), limit: MAX_ELEMENTS })
 }

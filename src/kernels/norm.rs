@@ -1,21 +1,21 @@
 //! GroupRMSNorm.
 
-use super::{length, rows};
+use super::{elements, length};
 use crate::checks::check_eps;
 use crate::cpu::{Source, add_parts};
 use crate::error::{Error, Result};
 use crate::norm::fused::Norm;
 use crate::tensor::{Float, Scalar};
 
-/// `y = x / rms(x) * weight`, where each `group_size` neighbours of a row have their own root mean square.
+/// `y = x / rms(x) * weight`, where every `group_size` consecutive elements share a root mean square.
 ///
-/// Shapes: `x` and `y` `[rows, h]`, `weight` `[h]`. With `group_size` `h` it is RMSNorm. See
-/// [`group_rms_norm`](crate::functional::group_rms_norm).
+/// Shapes: `x` and `y` `[rows, h]`, `weight` `[h]`. With `group_size = h` this is RMSNorm. See
+/// [`functional::group_rms_norm`](crate::functional::group_rms_norm).
 ///
 /// # Errors
-/// No weights; a group size that does not divide `h`; an `eps` that is negative or lost in the type to compute in; a slice of another
-/// length. Then nothing is written.
-pub fn norm<N: Scalar>(
+/// No weights; a group size that does not divide `h`; an `eps` that is negative, or too small for the type that is computed in; a slice
+/// of the wrong length.
+pub fn group_rms_norm<N: Scalar>(
     x: &[N],
     weight: &[N],
     group_size: usize,
@@ -28,11 +28,11 @@ pub fn norm<N: Scalar>(
     Ok(())
 }
 
-/// Adds to `dx`, `[rows, h]`, and `dweight`, `[h]`, given `dy`, `[rows, h]`.
+/// Given `dy`, `[rows, h]`, accumulates into `dx`, `[rows, h]`, and `dweight`, `[h]`.
 ///
 /// # Errors
-/// As for [`norm`].
-pub fn norm_backward<N: Scalar>(
+/// As for [`group_rms_norm`].
+pub fn group_rms_norm_backward<N: Scalar>(
     x: &[N],
     weight: &[N],
     group_size: usize,
@@ -51,11 +51,11 @@ pub fn norm_backward<N: Scalar>(
 }
 
 fn checked<N: Scalar>(x: &[N], weight: &[N], group_size: usize, eps: f64) -> Result<Norm<N::Wide>> {
-    let hidden_size = weight.len();
-    rows("x", hidden_size, x)?;
+    let hidden_size = elements("weight", &[weight.len()])?;
     if group_size == 0 || hidden_size % group_size != 0 {
         return Err(Error::GroupSize { group_size, hidden_size });
     }
     check_eps::<N::Wide>(eps)?;
+    length("x", x.len().next_multiple_of(hidden_size), x)?;
     Ok(Norm { group_size, eps: N::Wide::nearest(eps), gamma: weight.all() })
 }

@@ -1,89 +1,91 @@
 //! RoPE.
 
-use super::{length, rows};
+use super::{elements, length};
 use crate::error::{Error, Result};
 use crate::rope::Layout;
 use crate::rope::fused::Turn;
 use crate::rope::layouts::Pairs;
 use crate::tensor::Scalar;
 
-/// Cosines and sines of positions, each `[positions, rotary_dim]`: one number for each dimension that turns, so both of a pair have
-/// theirs.
+/// Cosines and sines of positions, each `[positions, rotary_dim]`: one entry for each dimension that rotates, so both dimensions of a pair have
+/// their own.
 #[derive(Debug, Clone, Copy)]
-pub struct RotaryAngles<'t> {
+pub struct CosSin<'t> {
     /// Cosines.
     pub cos: &'t [f32],
     /// Sines.
     pub sin: &'t [f32],
-    /// The dimensions of a head that turn: its first ones.
+    /// How many dimensions of a head rotate, counted from the first.
     pub rotary_dim: usize,
-    /// Which two of them turn together.
+    /// How they are paired.
     pub layout: Layout,
 }
 
-/// Turns each head of each token by the row of the tables that is the token's position.
+/// Rotates each head of each token by the table row at the token's position.
 ///
-/// Shapes: `x` and `y` `[tokens, heads, head_dim]`, `positions` `[tokens]`. See [`apply_rotary`](crate::functional::apply_rotary).
+/// Shapes: `x` and `y` `[tokens, heads, head_dim]`, `positions` `[tokens]`. See
+/// [`functional::apply_rotary_pos_emb`](crate::functional::apply_rotary_pos_emb).
 ///
 /// # Errors
-/// A head of other than 4 to 65,536 dimensions, or of an odd number; more dimensions that turn than there are; a position past the
-/// tables; a slice of another length. Then nothing is written.
-pub fn rotate<N: Scalar>(
+/// A head size of 0; a `rotary_dim` that is odd, 0 or larger than the head; a position past the tables; a slice of the wrong length.
+pub fn apply_rotary_pos_emb<N: Scalar>(
     x: &[N],
-    tables: RotaryAngles<'_>,
+    tables: CosSin<'_>,
     positions: &[usize],
     head_dim: usize,
     y: &mut [N],
 ) -> Result<()> {
+    let turn = checked(("x", x.len()), tables, positions, head_dim)?;
     length("y", x.len(), y)?;
-    if let Some(turn) = checked(x.len(), tables, positions, head_dim)? {
+    if !x.is_empty() {
         turn.forward(&x, y);
     }
     Ok(())
 }
 
-/// Adds to `dx`, given `dy`, both `[tokens, heads, head_dim]`.
+/// Given `dy`, accumulates into `dx`, both `[tokens, heads, head_dim]`.
 ///
 /// # Errors
-/// As for [`rotate`].
-pub fn rotate_backward<N: Scalar>(
+/// As for [`apply_rotary_pos_emb`].
+pub fn apply_rotary_pos_emb_backward<N: Scalar>(
     dy: &[N],
-    tables: RotaryAngles<'_>,
+    tables: CosSin<'_>,
     positions: &[usize],
     head_dim: usize,
     dx: &mut [N],
 ) -> Result<()> {
+    let turn = checked(("dy", dy.len()), tables, positions, head_dim)?;
     length("dx", dy.len(), dx)?;
-    if let Some(turn) = checked(dy.len(), tables, positions, head_dim)? {
+    if !dy.is_empty() {
         turn.backward(dy, dx);
     }
     Ok(())
 }
 
-type Of<'t> = Turn<&'t [f32], Box<dyn Fn(usize) -> usize + Sync + 't>>;
-
-/// `None` if there are no tokens.
 fn checked<'t>(
-    elements: usize,
-    tables: RotaryAngles<'t>,
+    (name, len): (&'static str, usize),
+    tables: CosSin<'t>,
     positions: &'t [usize],
     head_dim: usize,
-) -> Result<Option<Of<'t>>> {
-    let RotaryAngles { cos, sin, rotary_dim, layout } = tables;
-    if rotary_dim % 2 != 0 {
+) -> Result<Turn<&'t [f32], impl Fn(usize) -> usize + Sync + 't>> {
+    let CosSin { cos, sin, rotary_dim, layout } = tables;
+    if rotary_dim == 0 || rotary_dim % 2 != 0 || rotary_dim > head_dim {
         return Err(Error::RotaryDim { rotary_dim, head_dim });
     }
-    let pairs = Pairs::new(layout, head_dim, rotary_dim / 2)?;
-    let end = rows("cos", rotary_dim, cos)?;
+    length("cos", cos.len().next_multiple_of(rotary_dim), cos)?;
     length("sin", cos.len(), sin)?;
-    if positions.is_empty() && elements == 0 {
-        return Ok(None);
+    let nh = len / positions.len().max(1) / head_dim;
+    let fits = if positions.is_empty() {
+        0
+    } else {
+        elements(name, &[positions.len(), nh.max(1), head_dim])?
+    };
+    crate::checks::same_shape(name, &[fits], &[len])?;
+    let rows = cos.len() / rotary_dim;
+    if let Some(token) = positions.iter().position(|position| *position >= rows) {
+        return Err(Error::PositionId { id: positions[token], batch: 0, token, rows });
     }
-    let nh = elements / positions.len().max(1) / head_dim;
-    crate::checks::same_shape("x", &[positions.len() * nh.max(1) * head_dim], &[elements])?;
-    if let Some(position) = positions.iter().find(|position| **position >= end) {
-        return Err(Error::PastCache { end: position.saturating_add(1), cached_len: end });
-    }
-    let place = Box::new(|token: usize| positions[token]);
-    Ok(Some(Turn { cos, sin, width: rotary_dim, place, nh, hd: head_dim, pairs }))
+    let place = |token: usize| positions[token];
+    let pairs = Pairs { layout, rotary_dim };
+    Ok(Turn { cos, sin, width: rotary_dim, place, nh, hd: head_dim, pairs })
 }

@@ -41,11 +41,10 @@ pub use half::f16;
 pub use rand_distr::uniform::SampleUniform;
 
 use std::any::{Any, TypeId};
-use std::borrow::Cow;
 use std::convert::identity;
 
 mod sealed {
-    /// Only this crate implements [`super::Scalar`] and [`super::Float`]: PyTorch's draws are known for its types only.
+    /// Only this crate implements [`super::Scalar`] and [`super::Float`]: PyTorch's random draws are reproduced for these types only.
     pub trait Sealed {}
     impl Sealed for f32 {}
     impl Sealed for f64 {}
@@ -53,7 +52,7 @@ mod sealed {
     impl Sealed for half::bf16 {}
 }
 
-/// A type that numbers are stored in: `f32`, `f64`, `f16` or `bf16`.
+/// A type that numbers can be stored in: `f32`, `f64`, `f16` or `bf16`.
 pub trait Scalar: sealed::Sealed + Copy + Send + Sync + 'static {
     /// The type to compute in: `f64` for `f64`, else `f32`.
     type Wide: Float<Wide = Self::Wide>;
@@ -66,13 +65,13 @@ pub trait Scalar: sealed::Sealed + Copy + Send + Sync + 'static {
     #[doc(hidden)]
     fn narrow(value: Self::Wide) -> Self;
 
-    /// Many values in the type to compute in. Nothing is copied if that is theirs.
+    /// The same values, if they already have the type to compute in.
     #[doc(hidden)]
-    fn all_wide(values: &[Self]) -> Cow<'_, [Self::Wide]>;
+    fn as_wide(values: &[Self]) -> Option<&[Self::Wide]>;
 }
 
 macro_rules! scalars {
-    ($($scalar:ty, $wide:ty, $to:expr, $from:expr, $all:expr;)*) => {$(
+    ($($scalar:ty, $wide:ty, $to:expr, $from:expr, $as:expr;)*) => {$(
         impl Scalar for $scalar {
             type Wide = $wide;
 
@@ -86,21 +85,17 @@ macro_rules! scalars {
                 $from(value)
             }
 
-            fn all_wide(values: &[Self]) -> Cow<'_, [$wide]> {
-                $all(values)
+            fn as_wide(values: &[Self]) -> Option<&[$wide]> {
+                $as(values)
             }
         }
     )*};
 }
 scalars! {
-    f32, f32, identity, identity, Cow::Borrowed;
-    f64, f64, identity, identity, Cow::Borrowed;
-    half::f16, f32, half::f16::to_f32, half::f16::from_f32, copied;
-    half::bf16, f32, half::bf16::to_f32, half::bf16::from_f32, copied;
-}
-
-fn copied<F: Scalar>(values: &[F]) -> Cow<'_, [F::Wide]> {
-    values.iter().map(|value| value.wide()).collect()
+    f32, f32, identity, identity, Some;
+    f64, f64, identity, identity, Some;
+    half::f16, f32, half::f16::to_f32, half::f16::from_f32, |_| None;
+    half::bf16, f32, half::bf16::to_f32, half::bf16::from_f32, |_| None;
 }
 
 /// A float type of tensors: `f32`, `f64`, and `f16` with the feature of that name.

@@ -1,7 +1,7 @@
 //! The loops on slices: the same bits as on tensors, halves within their rounding, and refusals that write nothing.
 
 use half::{bf16, f16};
-use quadrivium::functional::{causal_attention, group_rms_norm, silu_mul as gated};
+use quadrivium::functional;
 use quadrivium::kernels::*;
 use quadrivium::rope::Layout;
 use quadrivium::tensor::*;
@@ -47,8 +47,8 @@ fn halves_are_rounded_once() {
             halves(
                 of,
                 to,
-                |x, y| norm(x, &half_ones, 8, 1e-6, y).unwrap(),
-                |x, y| norm(x, &ones, 8, 1e-6, y).unwrap(),
+                |x, y| group_rms_norm(x, &half_ones, 8, 1e-6, y).unwrap(),
+                |x, y| group_rms_norm(x, &ones, 8, 1e-6, y).unwrap(),
             );
             halves(of, to, |x, y| silu_mul(x, x, y).unwrap(), |x, y| silu_mul(x, x, y).unwrap());
             let sizes = sizes();
@@ -56,8 +56,8 @@ fn halves_are_rounded_once() {
             halves(
                 of,
                 to,
-                |x, y| drop(attention(sizes, x, (&x[keys], &x[keys]), y).unwrap()),
-                |x, y| drop(attention(sizes, x, (&x[keys], &x[keys]), y).unwrap()),
+                |x, y| drop(causal_attention(sizes, &[], x, (&x[keys], &x[keys]), y).unwrap()),
+                |x, y| drop(causal_attention(sizes, &[], x, (&x[keys], &x[keys]), y).unwrap()),
             );
         };
     }
@@ -79,13 +79,13 @@ fn a_norm_has_the_bits_of_a_tensors() {
     let dy_of: Tensor<Rank3<1, ROWS, H>, f32, _> = dev.tensor(dy.clone());
     for run in [|work: &mut dyn FnMut()| work(), |work: &mut dyn FnMut()| in_threads(work)] {
         run(&mut || {
-            let y_of = group_rms_norm(x_of.leaky_trace(), &weight_of, 8, 1e-6).unwrap();
+            let y_of = functional::group_rms_norm(x_of.leaky_trace(), &weight_of, 8, 1e-6).unwrap();
             let mut y = vec![0.0; x.len()];
-            norm(&x, &weight, 8, 1e-6, &mut y).unwrap();
+            group_rms_norm(&x, &weight, 8, 1e-6, &mut y).unwrap();
             assert_eq!(y, y_of.as_vec());
             let grads = (y_of * dy_of.clone()).sum::<Rank0, _>().backward();
             let (mut dx, mut dweight) = (vec![0.0; x.len()], vec![0.0; H]);
-            norm_backward(&x, &weight, 8, 1e-6, &dy, (&mut dx, &mut dweight)).unwrap();
+            group_rms_norm_backward(&x, &weight, 8, 1e-6, &dy, (&mut dx, &mut dweight)).unwrap();
             assert_eq!(dx, grads.get(&x_of).as_vec());
             assert_eq!(dweight, grads.get(&weight_of).as_vec());
         });
@@ -104,23 +104,36 @@ fn attention_has_the_bits_of_tensors() {
         num_kv_heads: 2,
         head_dim: 8,
     };
+    let padding = [0, 9];
     let (q, dy) = (numbers(2 * S * 32, 1), numbers(2 * S * 32, 4));
     let (k, v) = (numbers(2 * (S + 5) * 16, 2), numbers(2 * (S + 5) * 16, 3));
     let q_of: Tensor<Rank4<2, S, 4, 8>, f32, _> = dev.tensor(q.clone());
     let k_of: Tensor<Rank4<2, { S + 5 }, 2, 8>, f32, _> = dev.tensor(k.clone());
     let v_of: Tensor<Rank4<2, { S + 5 }, 2, 8>, f32, _> = dev.tensor(v.clone());
     let dy_of: Tensor<Rank4<2, S, 4, 8>, f32, _> = dev.tensor(dy.clone());
-    let y_of =
-        causal_attention(q_of.leaky_trace(), k_of.leaky_trace(), v_of.leaky_trace(), &[]).unwrap();
+    let y_of = functional::causal_attention(
+        q_of.leaky_trace(),
+        k_of.leaky_trace(),
+        v_of.leaky_trace(),
+        &padding,
+    )
+    .unwrap();
     let mut y = vec![0.0; q.len()];
-    let softmaxes = attention(sizes, &q, (&k, &v), &mut y).unwrap();
+    let kept = causal_attention(sizes, &padding, &q, (&k, &v), &mut y).unwrap();
     assert_eq!(y, y_of.as_vec());
+    let again = SoftmaxStats::of(sizes, &padding, &q, &k).unwrap();
     let grads = (y_of * dy_of).sum::<Rank0, _>().backward();
     let (mut dq, mut dk, mut dv) = (vec![0.0; q.len()], vec![0.0; k.len()], vec![0.0; v.len()]);
-    attention_backward(&softmaxes, &q, (&k, &v), &dy, (&mut dq, &mut dk, &mut dv)).unwrap();
-    assert_eq!(dq, grads.get(&q_of).as_vec());
-    assert_eq!(dk, grads.get(&k_of).as_vec());
-    assert_eq!(dv, grads.get(&v_of).as_vec());
+    for stats in [kept, again] {
+        for gradient in [&mut dq, &mut dk, &mut dv] {
+            gradient.fill(0.0);
+        }
+        let gradients = (&mut dq[..], &mut dk[..], &mut dv[..]);
+        causal_attention_backward(&stats, &q, (&k, &v), &dy, gradients).unwrap();
+        assert_eq!(dq, grads.get(&q_of).as_vec());
+        assert_eq!(dk, grads.get(&k_of).as_vec());
+        assert_eq!(dv, grads.get(&v_of).as_vec());
+    }
 }
 
 #[test]
@@ -129,7 +142,7 @@ fn a_gate_has_the_bits_of_tensors() {
     let [gate, up, dy] = [1, 2, 3].map(|seed| numbers(ROWS * H, seed));
     let of = |list: &[f32]| -> Tensor<Rank3<1, ROWS, H>, f32, _> { dev.tensor(list.to_vec()) };
     let (gate_of, up_of) = (of(&gate), of(&up));
-    let y_of = gated(gate_of.leaky_trace(), up_of.leaky_trace()).unwrap();
+    let y_of = functional::silu_mul(gate_of.leaky_trace(), up_of.leaky_trace()).unwrap();
     let mut y = vec![0.0; gate.len()];
     silu_mul(&gate, &up, &mut y).unwrap();
     assert_eq!(y, y_of.as_vec());
@@ -160,9 +173,9 @@ fn a_rotation_turns_and_its_gradient_turns_back() {
                 sin[place.0 * rotary_dim + dimension] = angle.sin();
             }
         }
-        let angles = RotaryAngles { cos: &cos, sin: &sin, rotary_dim, layout };
+        let angles = CosSin { cos: &cos, sin: &sin, rotary_dim, layout };
         let mut y = vec![0.0; x.len()];
-        rotate(&x, angles, &positions, hd, &mut y).unwrap();
+        apply_rotary_pos_emb(&x, angles, &positions, hd, &mut y).unwrap();
         for (row, (x, y)) in x.chunks(hd).zip(y.chunks(hd)).enumerate() {
             for plane in 0..3 {
                 let [a, b] = pair(plane as usize);
@@ -173,7 +186,7 @@ fn a_rotation_turns_and_its_gradient_turns_back() {
             assert_eq!(y[6..], x[6..]);
         }
         let mut back = vec![0.0; x.len()];
-        rotate_backward(&y, angles, &positions, hd, &mut back).unwrap();
+        apply_rotary_pos_emb_backward(&y, angles, &positions, hd, &mut back).unwrap();
         assert!(back.iter().zip(&x).all(|(back, x)| (back - x).abs() < 1e-6));
     }
 }
@@ -183,12 +196,16 @@ fn rows_are_looked_up_and_added_back() {
     let table = numbers(5 * 3, 1);
     let ids = [4, 0, 4, 2];
     let mut y = vec![0.0; 12];
-    lookup(&table, &ids, 3, &mut y).unwrap();
+    vocab_embedding(&table, &ids, 3, &mut y).unwrap();
     let expected: Vec<f32> = ids.iter().flat_map(|id| table[id * 3..][..3].to_vec()).collect();
     assert_eq!(y, expected);
     let mut dtable = vec![1.0; 15];
-    lookup_backward(&ids, 3, &[1.0; 12], &mut dtable).unwrap();
+    vocab_embedding_backward(&ids, 3, &[1.0; 12], &mut dtable).unwrap();
     assert_eq!(dtable, [2.0, 1.0, 2.0, 1.0, 3.0].map(|sum| [sum; 3]).concat());
+    // As the documentation says: 256 + 1 is 256.
+    let mut dtable = [bf16::ZERO; 2];
+    vocab_embedding_backward(&[1; 1000], 1, &[bf16::ONE; 1000], &mut dtable).unwrap();
+    assert_eq!(dtable.map(bf16::to_f32), [0.0, 256.0]);
 }
 
 /// By the definition, in `f64`.
@@ -226,31 +243,39 @@ fn what_is_refused_writes_nothing() {
     }
     let x = [1.0f32; 12];
     let mut y = [7.0f32; 12];
-    refused(norm(&x, &[], 1, 0.0, &mut y), "at least 1");
-    refused(norm(&x, &[1.0; 4], 3, 0.0, &mut y), "does not divide");
-    refused(norm(&x, &[1.0; 4], 0, 0.0, &mut y), "does not divide");
-    refused(norm(&x, &[1.0; 5], 5, 0.0, &mut y), "x");
-    refused(norm(&x, &[1.0; 4], 4, -1.0, &mut y), "eps");
-    refused(norm(&x, &[1.0; 4], 4, 0.0, &mut y[..8]), "y");
-    refused(norm_backward(&x, &[1.0; 4], 4, 0.0, &x[1..], (&mut y, &mut [0.0; 4])), "dy");
-    refused(silu_mul(&x, &x[1..], &mut y), "up");
-    refused(lookup(&x, &[4], 3, &mut y[..3]), "token id 4");
-    refused(lookup(&x, &[0], 0, &mut y[..0]), "table");
-    refused(lookup(&x, &[0], 3, &mut y), "y");
+    let ones = [1.0; 4];
+    refused(group_rms_norm(&x, &[], 1, 0.0, &mut y), "weight has shape [0]");
+    refused(group_rms_norm(&x, &ones, 3, 0.0, &mut y), "group size 3 does not divide");
+    refused(group_rms_norm(&x, &ones, 0, 0.0, &mut y), "group size 0 does not divide");
+    refused(group_rms_norm(&x, &[1.0; 5], 5, 0.0, &mut y), "x must have shape");
+    refused(group_rms_norm(&x, &ones, 4, -1.0, &mut y), "eps");
+    refused(group_rms_norm(&x, &ones, 4, 0.0, &mut y[..8]), "y must have shape");
+    let gradients = (&mut y[..], &mut [0.0; 4][..]);
+    refused(group_rms_norm_backward(&x, &ones, 4, 0.0, &x[1..], gradients), "dy must have shape");
+    refused(silu_mul(&x, &x[1..], &mut y), "up must have shape");
+    refused(vocab_embedding(&x, &[4], 3, &mut y[..3]), "token id 4");
+    refused(vocab_embedding(&x, &[0], 0, &mut y[..0]), "y has shape [0]");
+    refused(vocab_embedding(&x, &[0], 3, &mut y), "y must have shape");
+    refused(vocab_embedding(&x, &[0], 5, &mut y[..5]), "table must have shape");
+    refused(vocab_embedding(&[], &[0], 1 << 61, &mut y), "addresses");
+    refused(vocab_embedding_backward(&[0], 3, &x, &mut y), "dy must have shape");
     let table = [1.0; 8];
-    let angles = |rotary_dim| {
+    let tables = |rotary_dim| {
         let layout = Layout::HalfSplit;
-        RotaryAngles { cos: &table, sin: &table, rotary_dim, layout }
+        CosSin { cos: &table, sin: &table, rotary_dim, layout }
     };
-    refused(rotate(&x, angles(4), &[0, 1, 2], 4, &mut y), "2");
-    refused(rotate(&x, angles(3), &[0, 1, 1], 4, &mut y), "3");
-    refused(rotate(&x, angles(8), &[0, 0, 0], 4, &mut y), "8");
-    refused(rotate(&x, angles(4), &[0, 1], 4, &mut y), "x");
-    refused(rotate(&x, angles(4), &[], 4, &mut y), "x");
-    refused(rotate(&x, angles(2), &[0, 1, 1, 1, 1, 1], 2, &mut y), "2");
-    refused(cross_entropy(&x, &[None]).map(drop), "targets");
+    refused(apply_rotary_pos_emb(&x, tables(4), &[0, 1, 2], 4, &mut y), "position id 2 at [0, 2]");
+    refused(apply_rotary_pos_emb(&x, tables(3), &[0, 1, 1], 4, &mut y), "3 of the 4 elements");
+    refused(apply_rotary_pos_emb(&x, tables(0), &[0, 1, 1], 4, &mut y), "0 of the 4 elements");
+    refused(apply_rotary_pos_emb(&x, tables(8), &[0, 0, 0], 4, &mut y), "8 of the 4 elements");
+    refused(apply_rotary_pos_emb(&x, tables(6), &[0, 0], 6, &mut y), "cos must have shape");
+    refused(apply_rotary_pos_emb(&x, tables(4), &[0, 1], 4, &mut y), "x must have shape");
+    refused(apply_rotary_pos_emb(&x, tables(4), &[], 4, &mut y), "x must have shape");
+    refused(apply_rotary_pos_emb_backward(&x, tables(4), &[], 4, &mut y), "dy must have shape");
+    refused(cross_entropy(&x, &[None]).map(drop), "at least 1");
     refused(cross_entropy(&x, &[Some(12)]).map(drop), "token id 12");
-    refused(cross_entropy(&x, &[Some(0); 5]).map(drop), "logits");
+    refused(cross_entropy(&x, &[Some(0); 5]).map(drop), "logits must have shape");
+    refused(cross_entropy(&x, &[Some(0); 13]).map(drop), "logits has shape [13, 0]");
     let sizes = AttentionSizes {
         batch_size: 1,
         seq_len: 3,
@@ -259,16 +284,23 @@ fn what_is_refused_writes_nothing() {
         num_kv_heads: 1,
         head_dim: 4,
     };
-    let mut call = |sizes| attention(sizes, &x, (&x, &x), &mut y).map(drop);
-    refused(call(AttentionSizes { kv_len: 2, ..sizes }), "queries");
-    refused(call(AttentionSizes { num_kv_heads: 2, ..sizes }), "heads");
-    refused(call(AttentionSizes { num_kv_heads: 0, ..sizes }), "at least 1");
-    refused(call(AttentionSizes { head_dim: usize::MAX, ..sizes }), "addresses");
-    refused(call(AttentionSizes { seq_len: 2, ..sizes }), "q");
+    let mut call =
+        |sizes, padding: &[usize]| causal_attention(sizes, padding, &x, (&x, &x), &mut y).map(drop);
+    refused(call(AttentionSizes { kv_len: 2, ..sizes }, &[]), "3 queries have 2 keys");
+    refused(call(AttentionSizes { num_kv_heads: 2, ..sizes }, &[]), "can't be shared");
+    refused(call(AttentionSizes { num_kv_heads: 0, ..sizes }, &[]), "k has shape [1, 3, 0, 4]");
+    refused(call(AttentionSizes { num_heads: 0, ..sizes }, &[]), "q has shape [1, 3, 0, 4]");
+    refused(call(AttentionSizes { head_dim: usize::MAX, ..sizes }, &[]), "addresses");
+    refused(call(AttentionSizes { seq_len: 2, ..sizes }, &[]), "q must have shape");
+    refused(call(sizes, &[3]), "3");
+    refused(call(sizes, &[0, 0]), "padding");
     assert_eq!(y, [7.0; 12]);
     // Without rows there is nothing to do.
-    norm(&x[..0], &[1.0; 4], 4, 0.0, &mut y[..0]).unwrap();
-    rotate(&x[..0], angles(4), &[], 4, &mut y[..0]).unwrap();
-    lookup(&x, &[], 3, &mut y[..0]).unwrap();
-    assert!(matches!(lookup(&x, &[9], 3, &mut y[..3]), Err(Error::TokenId { position: 0, .. })));
+    group_rms_norm(&x[..0], &[1.0; 4], 4, 0.0, &mut y[..0]).unwrap();
+    apply_rotary_pos_emb(&x[..0], tables(4), &[], 4, &mut y[..0]).unwrap();
+    vocab_embedding(&x, &[], 3, &mut y[..0]).unwrap();
+    assert!(matches!(
+        vocab_embedding(&x, &[9], 3, &mut y[..3]),
+        Err(Error::TokenId { position: 0, .. })
+    ));
 }

@@ -2,7 +2,7 @@
 //!
 //! An implementation reads a line and prints a line. `NAME` is an operation, and the answer the seconds of one call.
 //! `check NAME` is answered with two numbers for each result: its outputs, or its gradients if it has a backward
-//! pass. Of a decoder it is answered with some logits, and the largest. An implementation that does not have the operation answers
+//! pass. A decoder answers with a sample of its logits and the largest magnitude. An implementation that does not have the operation answers
 //! `none`.
 
 use std::io::Write;
@@ -25,7 +25,7 @@ pub const EPS: f64 = 1e-5;
 const WARM_UP: usize = 3;
 /// Seconds of calls in each turn before the one that is timed.
 const SETTLE: f64 = 0.05;
-/// Logits of a check.
+/// How many logits a check samples.
 const PLACES: usize = 32;
 
 /// Values at places counted from `first`, without a pattern that matters.
@@ -143,7 +143,7 @@ fn fingerprint(list: &[f32]) -> [f64; 2] {
     weighed.fold([0.0; 2], |[one, two], (v, w)| [one + v * w, two + v * v * w])
 }
 
-/// Logits at some places, and the size of the largest. Those of fewer bits differ a little in each, so sums would not do.
+/// Logits at some places, and the size of the largest. With fewer bits every logit is slightly off, so comparing sums would not work.
 fn some_logits(logits: &[f32]) -> Vec<f64> {
     let largest = logits.iter().fold(0.0f32, |most, logit| most.max(logit.abs()));
     let some = (0..PLACES).map(|i| logits[i * logits.len() / PLACES]);

@@ -1,5 +1,5 @@
 //! The implementations `candle-f32`, `-f16`, `-q8_0` and `-q4_0`: decoding from a checkpoint's folder with the Llamas of
-//! candle-transformers. It takes `bf16`, too, but candle 0.11 multiplies no matrices of that on a CPU.
+//! candle-transformers. It accepts `bf16` too, but candle 0.11 can't multiply bf16 matrices on a CPU.
 
 use candle_core::quantized::gguf_file::{self, Content, Value};
 use candle_core::quantized::{GgmlDType, QTensor};

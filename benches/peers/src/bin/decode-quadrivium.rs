@@ -1,5 +1,5 @@
-//! The implementations `quadrivium-f32`, `-bf16`, `-int8` and `-int4`: decoding from a checkpoint. It writes the checkpoints, too, each
-//! once, for all implementations; so it is asked first.
+//! The implementations `quadrivium-f32`, `-bf16`, `-int8` and `-int4`: decoding from a checkpoint. It also writes the checkpoints,
+//! once each, for all implementations, so it must be asked first.
 
 use benches::random::{self, PROMPT};
 use peers::{Call, serve_logits};

@@ -1,10 +1,13 @@
 //! `{{measured sets}}`, `{{measured components}}`, `{{measured categories}}`: what came out when sets of unseen bugs
 //! were new. The last two are of the newest set. `{{measured changes}}` and `{{measured mutants}}`: what came out of
 //! small changes of the solutions and of the museum's mutants, as kept in `snapshots/`. `{{measured peers}}`,
-//! `{{measured bench}}`: the races of `cargo course bench`. `{{measured encodings}}`, and `{{measured model-amd}}` and other machines, from `peers.rs`.
+//! `{{measured bench}}`: the races of `cargo course bench`. `{{measured encodings}}`, `{{measured decode}}`, and `{{measured model-amd}}` and other
+//! machines, from `peers.rs`. `{{measured token}}` and `{{measured prompt}}`, from [`token_costs`].
 
+use super::made::token_costs;
 use contract::measured::{MEASURED, Measured, Share};
 use contract::registry::{COMPONENTS, component};
+use notebook_support::plot::thousands;
 use serde_json::Value;
 use std::fmt::Write;
 use std::path::Path;
@@ -16,6 +19,9 @@ pub fn table(root: &Path, of: &str) -> Option<String> {
         "mutants" => Some(mutants(&root.join("snapshots"))),
         "peers" => super::peers::table(root),
         "encodings" => super::peers::encodings(root),
+        "decode" => super::peers::decode(root),
+        "token" => Some(token_costs::tokens()),
+        "prompt" => Some(token_costs::prompts()),
         "bench" => bench(root),
         "sets" => Some(sets()),
         "components" => Some(components()),
@@ -51,9 +57,19 @@ fn bench(root: &Path) -> Option<String> {
     Some(out)
 }
 
-fn heading(columns: &[&str]) -> String {
+/// The first lines of a table.
+pub(super) fn heading(columns: &[&str]) -> String {
     let (first, others) = columns.split_first().expect("a column");
     format!("\n| {first} | {} |\n| --- |{}\n", others.join(" | "), " ---: |".repeat(others.len()))
+}
+
+/// A number with three digits, or with more before the point.
+pub(super) fn digits(x: f64) -> String {
+    match x {
+        x if x < 10.0 => format!("{x:.2}"),
+        x if x < 100.0 => format!("{x:.1}"),
+        _ => thousands(x.round() as usize),
+    }
 }
 
 fn sets() -> String {

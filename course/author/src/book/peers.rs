@@ -1,6 +1,8 @@
 //! `{{measured peers}}`: the last result of `benches/peers`, ratios first. `{{measured encodings}}`: that of position encodings.
-//! `{{measured model-amd}}`, `{{measured model-intel}}` and `{{measured model-gpu}}`: those of a whole model.
+//! `{{measured model-amd}}`, `{{measured model-intel}}` and `{{measured model-gpu}}`: those of a whole model. `{{measured decode}}`: that of a
+//! checkpoint's token and prompt, `decode.json` in `book/src/measured`.
 
+use super::measured::{digits, heading};
 use serde_json::Value;
 use std::fmt::Write;
 use std::path::Path;
@@ -131,14 +133,61 @@ fn models(record: &Value) -> Option<String> {
     Some(out)
 }
 
+/// What decodes from the same checkpoint: the name in the record, and in the table.
+const DECODERS: [(&str, &str); 11] = [
+    ("quadrivium-f32", "this library, `f32`"),
+    ("transformers-f32", "transformers, `f32`"),
+    ("transformers-compiled", "transformers, compiled"),
+    ("candle-f32", "candle, `f32`"),
+    ("quadrivium-bf16", "this library, `bf16`"),
+    ("transformers-bf16", "transformers, `bf16`"),
+    ("candle-f16", "candle, `f16`"),
+    ("quadrivium-int8", "this library, `int8`"),
+    ("candle-q8_0", "candle, `q8_0`"),
+    ("quadrivium-int4", "this library, `int4`"),
+    ("candle-q4_0", "candle, `q4_0`"),
+];
+
+/// The record of a token and a prompt beside other libraries in Markdown, if it is there and whole.
+pub fn decode(root: &Path) -> Option<String> {
+    let text = std::fs::read_to_string(root.join("book/src/measured/decode.json")).ok()?;
+    decoded(&serde_json::from_str(&text).ok()?)
+}
+
+fn decoded(record: &Value) -> Option<String> {
+    let mut out = about(record)?;
+    out += &heading(&["Computed by", "a token, ms", "a prompt, ms"]);
+    for (implementation, words) in DECODERS {
+        let cell = |operation: &str| {
+            let times = &record["results"][operation][implementation];
+            let ms = |what: &str| Some(digits(times[what].as_f64()? * 1e3));
+            Some(format!("{} ({} to {})", ms("median")?, ms("lowest")?, ms("highest")?))
+        };
+        let [token, prompt] = ["decode-25M", "prompt-25M"].map(cell);
+        if implementation.starts_with(OURS) && (token.is_none() || prompt.is_none()) {
+            return None;
+        }
+        let [token, prompt] = [token, prompt].map(|cell| cell.unwrap_or("none".into()));
+        let _ = writeln!(out, "| {words} | {token} | {prompt} |");
+    }
+    Some(out)
+}
+
 /// Where and when it was measured, and with which versions.
 fn about(record: &Value) -> Option<String> {
     let words = |name: &str| record[name].as_str();
     let versions = record["versions"].as_object()?;
-    let version = |(name, implementation): (&str, &str)| {
-        Some(format!("{name} {}", versions.get(implementation)?.as_str()?))
+    // All implementations of a library, such as `candle-f32` and `candle-bf16`, have its version.
+    let version = |(name, library): (&str, &str)| {
+        let (_, version) = versions.iter().find(|(of, _)| of.starts_with(library))?;
+        Some(format!("{name} {}", version.as_str()?))
     };
-    let others = [("PyTorch", "torch-eager"), ("candle", "candle"), ("burn", "burn")];
+    let others = [
+        ("PyTorch", "torch"),
+        ("transformers", "transformers"),
+        ("candle", "candle"),
+        ("burn", "burn"),
+    ];
     let others: Vec<String> = others.into_iter().filter_map(version).collect();
     let machine = match words("gpu") {
         Some(gpu) => gpu.to_string(),
@@ -191,6 +240,25 @@ mod tests {
         let text = models(&record).unwrap();
         assert!(text.contains("| one more token | 64 | 128 | 1 | 1.00 | 3.00 | 0.50 |"), "{text}");
         assert!(models(&serde_json::json!({})).is_none());
+    }
+
+    #[test]
+    fn a_decoder_that_was_left_out_says_none() {
+        let times =
+            |ms: f64| serde_json::json!({"median": ms / 1e3, "lowest": 1e-3, "highest": 1.0});
+        let ours = DECODERS.iter().filter(|(name, _)| name.starts_with(OURS));
+        let ours: serde_json::Map<String, Value> =
+            ours.map(|(name, _)| (name.to_string(), times(4.5))).collect();
+        let mut token = ours.clone();
+        token.insert("candle-q8_0".into(), times(12.0));
+        let record = serde_json::json!({"date": "2026-01-02", "cpu": "a CPU", "threads": 2, "memory": "kept",
+            "rounds": 21, "versions": {"candle-f32": "0.11", "candle-q8_0": "0.11", "quadrivium-f32": "0.1.0"},
+            "results": {"decode-25M": token, "prompt-25M": ours}});
+        let text = decoded(&record).unwrap();
+        assert!(text.contains("memory kept; candle 0.11. Medians of 21 calls."), "{text}");
+        let row = "| candle, `q8_0` | 12.0 (1.00 to 1,000) | none |";
+        assert!(text.contains(row), "{text}");
+        assert!(decoded(&serde_json::json!({})).is_none());
     }
 
     #[test]

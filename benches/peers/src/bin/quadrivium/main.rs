@@ -1,14 +1,18 @@
 //! The implementation `quadrivium`, on a CPU, or on a GPU with the feature `cuda`. Its device's allocation cache is on, as it
-//! would be in training.
+//! would be in training. With the argument `slices` it is `quadrivium-slices`.
 
 mod encodings;
 mod model;
+mod slices;
 
 use peers::*;
 use quadrivium::tensor::{AutoDevice as Dev, *};
 use quadrivium::*;
 
 fn main() {
+    if std::env::args().nth(1).as_deref() == Some("slices") {
+        return serve(slices::make);
+    }
     let dev = Dev::default();
     dev.enable_cache();
     serve(|name| {

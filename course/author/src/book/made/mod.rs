@@ -30,6 +30,7 @@ pub mod rotations;
 pub mod shapes;
 pub mod sweeps;
 pub mod testing;
+pub mod token_costs;
 pub mod training;
 
 use crate::error::Result;
@@ -49,6 +50,7 @@ pub static CHAPTERS: &[&Made] = &[
     &feedforward::MADE,
     &loss::MADE,
     &training::MADE,
+    &token_costs::MADE,
     &position_numbers::MADE,
     &encodings::MADE,
     &absolute::MADE,
