@@ -2,7 +2,8 @@
 //!
 //! A product with few rows is as fast as weights come from memory only if a processor makes each weight an `f32` in less time than
 //! memory takes to deliver it. So nothing is converted number by number: neighbours are read as words of 32 bits, and a
-//! shift, a mask or an exponent makes floats of all words in a register at once.
+//! shift, a mask or an exponent makes floats of all words in a register at once. All of it must be inlined into the function that knows the
+//! registers, so what computes with them is in functions that always are, and in no closure that might not be.
 
 use super::packed::{Packed, ROWS};
 use pulp::{Simd, WithSimd};
@@ -42,7 +43,12 @@ pub(super) fn dots<S: Simd>(simd: S, w: &[f32], x: [&[f32]; 4]) -> [f32; 4] {
         c = simd.mul_add_e_f32s(*w, xc[nth], c);
         d = simd.mul_add_e_f32s(*w, xd[nth], d);
     }
-    let sums = [a, b, c, d].map(|sum| simd.reduce_sum_f32s(sum));
+    let sums = [
+        simd.reduce_sum_f32s(a),
+        simd.reduce_sum_f32s(b),
+        simd.reduce_sum_f32s(c),
+        simd.reduce_sum_f32s(d),
+    ];
     from_fn(|r| w_rest.iter().zip(parts[r].1).fold(sums[r], |sum, (w, x)| sum + w * x))
 }
 
@@ -74,15 +80,19 @@ pub(super) struct InF16;
 impl Halves for InF16 {
     #[inline(always)]
     fn floats<S: Simd>(simd: S, words: S::u32s) -> [S::f32s; 2] {
-        let factor = simd.splat_f32s(f32::from_bits((127 + 112) << 23));
-        let float = |words: S::u32s| {
-            let sign = simd.and_u32s(words, simd.splat_u32s(0x8000_0000));
-            let rest = simd.wrapping_dyn_shr_u32s(words, simd.splat_u32s(3));
-            let rest = simd.and_u32s(rest, simd.splat_u32s(0x0FFF_E000));
-            simd.mul_f32s(simd.transmute_f32s_u32s(simd.or_u32s(sign, rest)), factor)
-        };
-        [float(simd.wrapping_dyn_shl_u32s(words, simd.splat_u32s(16))), float(words)]
+        let low = simd.wrapping_dyn_shl_u32s(words, simd.splat_u32s(16));
+        [of_f16(simd, low), of_f16(simd, words)]
     }
+}
+
+/// Those in the high bits of words.
+#[inline(always)]
+fn of_f16<S: Simd>(simd: S, words: S::u32s) -> S::f32s {
+    let sign = simd.and_u32s(words, simd.splat_u32s(0x8000_0000));
+    let rest = simd.wrapping_dyn_shr_u32s(words, simd.splat_u32s(3));
+    let rest = simd.and_u32s(rest, simd.splat_u32s(0x0FFF_E000));
+    let factor = simd.splat_f32s(f32::from_bits((127 + 112) << 23));
+    simd.mul_f32s(simd.transmute_f32s_u32s(simd.or_u32s(sign, rest)), factor)
 }
 
 /// The inner product of a row of halves, two in each word, with a list that is given as its even places and its odd ones.
@@ -276,13 +286,18 @@ fn gather<S: Simd, const R: usize>(
         }
         for (y, sums) in y.chunks_exact_mut(hd).zip(sums) {
             let y = &mut S::as_mut_simd_f32s(y).0.as_chunks_mut::<2>().0[pair];
-            y.iter_mut().zip(sums).for_each(|(y, sum)| *y = simd.add_f32s(*y, sum));
+            y[0] = simd.add_f32s(y[0], sums[0]);
+            y[1] = simd.add_f32s(y[1], sums[1]);
         }
     }
     // The tail of a head whose size is not a multiple of two registers.
+    let done = 2 * pairs * S::F32_LANES;
+    if done == hd {
+        return;
+    }
     for (y, weights) in y.chunks_exact_mut(hd).zip(weights) {
         for (value, weight) in values.chunks_exact(hd).zip(weights) {
-            let rest = y.iter_mut().zip(value).skip(pairs * 2 * S::F32_LANES);
+            let rest = y[done..].iter_mut().zip(&value[done..]);
             rest.for_each(|(y, value)| *y += weight * value);
         }
     }

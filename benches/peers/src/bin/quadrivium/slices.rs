@@ -68,9 +68,10 @@ fn call<const N: usize>(
 ) -> Call {
     let memory = std::rc::Rc::new(RefCell::new(sizes.map(|size| vec![0.0; size])));
     Box::new(move || {
-        let [_, gradients @ ..] = &mut memory.borrow_mut()[..] else { unreachable!() };
-        gradients.iter_mut().filter(|_| backward).for_each(|gradient| gradient.fill(0.0));
-        run(&mut memory.borrow_mut());
+        let mut written = memory.borrow_mut();
+        written.iter_mut().skip(1).filter(|_| backward).for_each(|gradient| gradient.fill(0.0));
+        run(&mut written);
+        drop(written);
         let memory = memory.clone();
         Box::new(move || match &memory.borrow()[..] {
             [_, gradients @ ..] if backward => gradients.to_vec(),
