@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 use crate::tensor::Scalar;
 use std::borrow::Cow;
 
-/// The sizes of a call. Query `i` of a text sees its first `kv_len - seq_len + i + 1` keys.
+/// The sizes of a call. Query `i`, counted from 0, sees the first `kv_len - seq_len + i + 1` keys of its text, except for padding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AttentionSizes {
     /// Texts in the batch.
@@ -35,7 +35,7 @@ pub struct SoftmaxStats<N: Scalar> {
 }
 
 impl<N: Scalar> SoftmaxStats<N> {
-    /// Computes them once more, where they could not be kept.
+    /// Computes the statistics again, if you could not keep those of the forward pass. It costs a whole forward pass.
     ///
     /// # Errors
     /// As for [`causal_attention`].
@@ -47,12 +47,12 @@ impl<N: Scalar> SoftmaxStats<N> {
 /// `softmax(q k^T / sqrt(head_dim)) v` for each head, where no query sees a later token.
 ///
 /// Shapes: `q` and `y` `[batch_size, seq_len, num_heads, head_dim]`; `k` and `v`
-/// `[batch_size, kv_len, num_kv_heads, head_dim]`. `padding` has one number per text, how many tokens at its start are not part of it;
-/// or it is empty. See [`functional::causal_attention`](crate::functional::causal_attention).
+/// `[batch_size, kv_len, num_kv_heads, head_dim]`. `padding` is empty, or has one number per text: how many tokens at its start
+/// are padding. See [`functional::causal_attention`](crate::functional::causal_attention).
 ///
 /// # Errors
-/// A size of 0; fewer keys than queries; a number of query heads that is not a multiple of the key/value heads; padding of
-/// another number of texts, or of all tokens; a slice of the wrong length.
+/// A size of 0; fewer keys than queries; a number of query heads that is not a multiple of the key/value heads; padding
+/// for a different number of texts, or that covers all tokens of a text; a slice of the wrong length.
 pub fn causal_attention<N: Scalar>(
     sizes: AttentionSizes,
     padding: &[usize],
@@ -73,7 +73,7 @@ pub fn causal_attention<N: Scalar>(
     Ok(SoftmaxStats { sizes, padding: padding.to_vec(), kept })
 }
 
-/// Given `dy`, accumulates into `dq`, `dk` and `dv`, each shaped like the tensor it belongs to. All must be finite.
+/// Given `dy`, accumulates into `dq`, `dk` and `dv`, each shaped like the input it belongs to. All inputs must be finite; this is not checked.
 ///
 /// It takes memory for the gradients of each query head, `batch_size * num_heads * (seq_len + 2 * kv_len) * head_dim` numbers.
 ///

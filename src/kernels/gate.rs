@@ -5,7 +5,7 @@ use crate::error::Result;
 use crate::feedforward::fused::{forward, of_gate, of_up};
 use crate::tensor::Scalar;
 
-/// `y = silu(gate) up`, elementwise.
+/// `y = silu(gate) * up`, elementwise.
 ///
 /// # Errors
 /// A slice of the wrong length.

@@ -21,8 +21,8 @@ pub fn vocab_embedding<N: Scalar>(table: &[N], ids: &[usize], e: usize, y: &mut 
 
 /// Accumulates each row of `dy`, `[tokens, e]`, into the row of `dtable`, `[v, e]`, that its token looked up, in the order of the tokens.
 ///
-/// As with tensors, the sum is kept in the table's own type. Counting ones, it stops at 256 in `bf16` and at 2048 in `f16`, so widen both slices
-/// to `f32` if frequent tokens matter.
+/// As with tensors, the sum is kept in the table's own type. A sum of ones gets stuck at 256 in `bf16` and at 2048 in `f16`, so convert both
+/// slices to `f32` if frequent tokens matter.
 ///
 /// # Errors
 /// As for [`vocab_embedding`].

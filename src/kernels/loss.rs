@@ -17,7 +17,7 @@ pub fn cross_entropy<N: Scalar>(logits: &[N], targets: &[Option<usize>]) -> Resu
     Ok(fused::total(&rows) / asked)
 }
 
-/// Given the gradient of the loss, accumulates into `dlogits`, `[rows, v]`.
+/// Given `dloss`, the gradient with respect to the loss, accumulates into `dlogits`, `[rows, v]`.
 ///
 /// # Errors
 /// As for [`cross_entropy`].

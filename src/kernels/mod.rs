@@ -1,8 +1,8 @@
-//! Fused loops on plain slices, forward and backward, for data that dfdx does not own: an arrow array, a tensor behind candle's `CustomOp` or
+//! Fused loops on plain slices, forward and backward, for data that dfdx does not own: an Apache Arrow array, a tensor behind candle's `CustomOp` or
 //! in burn, a mapped file.
 //!
 //! Tensors on a CPU run the same loops, so results agree bit for bit. Large inputs are split across threads. Numbers may be `f32`,
-//! `f64`, `f16` or `bf16`; halves are computed in `f32` and rounded once, except where [`vocab_embedding_backward`] says otherwise. All slices are row-major: the last axis varies fastest.
+//! `f64`, `f16` or `bf16`; 16-bit numbers are computed in `f32` and rounded once, except in [`vocab_embedding_backward`]. All slices are row-major: the last axis varies fastest.
 //! A forward pass overwrites its result. A backward pass *accumulates* into its gradients, as a tape does, so start them at zero.
 //! On an error nothing is written.
 //!

@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 use crate::norm::fused::Norm;
 use crate::tensor::{Float, Scalar};
 
-/// `y = x / rms(x) * weight`, where every `group_size` consecutive elements share a root mean square.
+/// `y = x / sqrt(mean(x^2) + eps) * weight`, with the mean over each group of `group_size` consecutive elements.
 ///
 /// Shapes: `x` and `y` `[rows, h]`, `weight` `[h]`. With `group_size = h` this is RMSNorm. See
 /// [`functional::group_rms_norm`](crate::functional::group_rms_norm).

@@ -21,7 +21,7 @@ pub struct CosSin<'t> {
     pub layout: Layout,
 }
 
-/// Rotates each head of each token by the table row at the token's position.
+/// Rotates the first `rotary_dim` dimensions of each head by the table row at the token's position, and copies the rest.
 ///
 /// Shapes: `x` and `y` `[tokens, heads, head_dim]`, `positions` `[tokens]`. See
 /// [`functional::apply_rotary_pos_emb`](crate::functional::apply_rotary_pos_emb).

@@ -108,7 +108,7 @@ fn roofline(out: &Path) -> Result<()> {
 
 /// `{{measured token}}`: a decoded token of each model, with each kind of weights.
 pub fn tokens() -> String {
-    let mut out = heading(&["Model", "Weights", "MB a token", "ms a token", "Of the read"]);
+    let mut out = heading(&["Model", "Weights", "MB a token", "ms a token", "Share of the read"]);
     for Model { name, read, rows, .. } in Recorded::read().models {
         for row in rows {
             let Times { median, least, most } = row.token;
