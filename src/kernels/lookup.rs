@@ -1,6 +1,7 @@
 //! VocabEmbedding.
 
 use super::elements;
+use crate::checks::same_shape;
 use crate::embedding::fused::{gather, scatter};
 use crate::error::{Error, Result};
 use crate::tensor::Scalar;
@@ -45,12 +46,12 @@ fn checked(
     e: usize,
     (y, y_len): (&'static str, usize),
 ) -> Result<()> {
-    let same = crate::checks::same_shape;
     elements(y, &[e])?;
     let vocab_size = len / e;
-    same(table, &[vocab_size * e], &[len])?;
+    same_shape(table, &[vocab_size * e], &[len])?;
     if let Some(position) = ids.iter().position(|id| *id >= vocab_size) {
         return Err(Error::TokenId { id: ids[position], batch: 0, position, vocab_size });
     }
-    same(y, &[if ids.is_empty() { 0 } else { elements(y, &[ids.len(), e])? }], &[y_len])
+    let fits = if ids.is_empty() { 0 } else { elements(y, &[ids.len(), e])? };
+    same_shape(y, &[fits], &[y_len])
 }

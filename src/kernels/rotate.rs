@@ -1,6 +1,7 @@
 //! RoPE.
 
 use super::{elements, length};
+use crate::checks::same_shape;
 use crate::error::{Error, Result};
 use crate::rope::Layout;
 use crate::rope::fused::Turn;
@@ -80,7 +81,7 @@ fn checked<'t>(
     } else {
         elements(name, &[positions.len(), nh.max(1), head_dim])?
     };
-    crate::checks::same_shape(name, &[fits], &[len])?;
+    same_shape(name, &[fits], &[len])?;
     let rows = cos.len() / rotary_dim;
     if let Some(token) = positions.iter().position(|position| *position >= rows) {
         return Err(Error::PositionId { id: positions[token], batch: 0, token, rows });

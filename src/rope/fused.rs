@@ -45,11 +45,13 @@ pub(crate) fn apply_rotary<
     Ok(Some(y))
 }
 
+/// The row of a token in its tables.
 fn of_token(places: &Places) -> impl Fn(usize) -> usize + Send + Sync + use<> {
     let places = places.clone();
     move |token| places.of_token(token)
 }
 
+/// Heads, and the tables by whose rows they turn.
 pub(crate) struct Turn<S, P> {
     /// Rows of `width` numbers, of which the first `rotary_dim` are read.
     pub(crate) cos: S,

@@ -435,3 +435,23 @@ fn silent_and_older_files() {
     }));
     assert_eq!((phi.llama.rms_norm_eps, phi.llama.cached_positions()), (1e-5, 4096));
 }
+
+/// Callers that decode at once: one of them works in the pool of threads, the others beside it.
+#[test]
+fn callers_do_not_disturb_each_other() {
+    let model = LlamaModel::open(&folders()[0]).unwrap();
+    let ids = [3, 1, 4, 1, 5];
+    let text = || {
+        let mut caches = [model.cache(CacheKind::F32)];
+        let of = |id: &usize| model.decode(&[&[*id]], &mut caches).unwrap();
+        quadrivium::in_threads(|| ids.iter().map(of).collect::<Vec<_>>())
+    };
+    let alone = text();
+    std::thread::scope(|scope| {
+        let callers: Vec<_> =
+            (0..4).map(|_| scope.spawn(|| (0..20).map(|_| text()).collect::<Vec<_>>())).collect();
+        for caller in callers {
+            assert!(caller.join().unwrap().iter().all(|logits| *logits == alone));
+        }
+    });
+}
