@@ -226,6 +226,15 @@ fn sample_cases(run: &Run) -> Vec<(Category, SampleCase)> {
         let top_k = Some(top_k);
         add(Category::Choice, &SampleCase { temperature, top_k, top_p, ..plain.clone() });
     }
+    // As many as a loop over lanes or over a block takes at once, and one more.
+    for (top_k, by) in [(5, 3), (9, 4), (17, 5), (65, 9)] {
+        let logits = (0..70u16).map(|i| f32::from(i * by % 71) / 16.0).collect();
+        let wide = SampleCase { logits, top_k: Some(top_k), ..plain.clone() };
+        add(Category::Choice, &wide);
+        for (temperature, top_p) in [(0.5, 0.6), (2.0, 0.9)] {
+            add(Category::Choice, &SampleCase { temperature, top_p, ..wide.clone() });
+        }
+    }
     // An id whose logit is minus infinity is forbidden, wherever it is.
     const NONE: f32 = f32::NEG_INFINITY;
     for logits in

@@ -70,11 +70,16 @@ impl Plan {
         (case, dy)
     }
 
-    /// A model, texts for it, and a gradient of their logits.
+    /// A model, texts for it, and a gradient of their logits. The first of several texts begins with a token whose logits no
+    /// loss asks for.
     pub fn model_back(self, run: &Run) -> (ModelCase, Vec<f32>) {
         let case = self.model(run);
-        let n = case.ids.len() * case.sizes.v;
-        (case, Draw::new(run, n as u64).values(n))
+        let v = case.sizes.v;
+        let mut dy = Draw::new(run, (case.ids.len() * v) as u64).values(case.ids.len() * v);
+        if self.tokens[0] > 1 {
+            dy[..v].fill(0.0);
+        }
+        (case, dy)
     }
 
     /// A model and texts for it.
