@@ -6,18 +6,23 @@
 //! DIR/step-000100/rank-1-of-4.safetensors  the second quarter
 //! ```
 //!
-//! It is written as `.new-step-000100`. Only when every rank has said that its file is on the disk, rank 0 writes the
-//! index and renames the folder. The one before gets a name with a dot, too, before its files are removed. A run that is
-//! killed leaves one whole checkpoint or two, and perhaps a folder with a dot, which the next one removes.
+//! It is written as `.new-step-000100`. Only when every rank has said that its file is on the disk, the index is written
+//! and the folder renamed. The one before gets a name with a dot, too, before its files are removed. A run that is killed
+//! leaves one whole checkpoint or two, and perhaps a folder with a dot, which the next one removes.
+//!
+//! `DIR` may be a folder that all hosts share, or one on each host's own disk: the ranks find out. Then each has the files
+//! of its ranks and the index, and what is read from only one of them is sent to the others.
 
 use crate::communicator::{Call, Communicator, accept, fnv};
+use crate::disks::{is_first, read_or_sent};
 use crate::error::{Error, Refusal, Result};
+use crate::roll::host;
 use crate::train::Named;
 use crate::watch;
 use safetensors::tensor::{Dtype, SafeTensors, TensorView};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs::{self, File, TryLockError};
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
@@ -69,6 +74,9 @@ pub struct Part {
     pub file: String,
     /// The SHA-256 of its bytes, in hexadecimal.
     pub sha256: String,
+    /// The host that wrote it.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub host: String,
 }
 
 /// What can't be written, and what to do.
@@ -149,13 +157,59 @@ pub fn all(dir: &Path) -> std::io::Result<Vec<PathBuf>> {
     Ok(folders(dir, WHOLE)?.into_values().collect())
 }
 
-/// The step of the newest checkpoint.
+/// The step of the newest checkpoint in a folder of this host.
 ///
 /// # Errors
 /// A folder that can't be read.
 pub fn newest(dir: &Path) -> std::result::Result<Option<usize>, Refusal> {
     let folders = folders(dir, WHOLE).map_err(|e| refuse(dir, e))?;
     Ok(folders.into_keys().next_back())
+}
+
+/// The step of the newest checkpoint of which all files are on the disk of some rank. A run that ended while it was renamed on
+/// one disk after the other leaves a newer one in parts, which gets a name with a dot. If there are only parts, the newest.
+///
+/// # Errors
+/// A folder that can't be read. What [`Communicator::gather`] reports.
+pub fn newest_of_all(comm: &dyn Communicator, dir: &Path) -> Result<Option<usize>> {
+    /// The files that are there, and those that the index names.
+    type Files = BTreeMap<usize, [BTreeSet<String>; 2]>;
+    let seen = || -> std::io::Result<Files> {
+        let files = |(step, folder): (usize, PathBuf)| {
+            let index = bytes(&folder.join(INDEX)).ok();
+            let index: Option<Index> = index.and_then(|index| serde_json::from_slice(&index).ok());
+            let named = index.into_iter().flat_map(|index| index.files).map(|part| part.file);
+            let entries = fs::read_dir(&folder)?.flatten();
+            let there = entries.filter_map(|entry| entry.file_name().into_string().ok());
+            Ok((step, [there.collect(), named.collect()]))
+        };
+        folders(dir, WHOLE)?.into_iter().map(files).collect()
+    };
+    let mine = agree(comm, "the newest", seen().map_err(|e| refuse(dir, e)))?;
+    let mut all = Files::new();
+    for files in comm.gather(&serde_json::to_vec(&mine).unwrap_or_default())? {
+        let files: Files = serde_json::from_slice(&files).unwrap_or_default();
+        for (step, [there, named]) in files {
+            let [all_there, all_named] = all.entry(step).or_default();
+            all_there.extend(there);
+            all_named.extend(named);
+        }
+    }
+    let whole = all.iter().rev().find(|(_, [there, named])| named.is_subset(there));
+    let newest = whole.or(all.iter().next_back()).map(|(step, _)| *step);
+    for step in mine.into_keys().filter(|step| Some(*step) > newest) {
+        let _ = fs::rename(folder_of(dir, step), named(dir, OLD, step));
+    }
+    Ok(newest)
+}
+
+/// Keeps other runs out of a folder, on each disk, for as long as the results live.
+///
+/// # Errors
+/// The same on every rank: what [`lock`] and [`Communicator::agree`] report.
+pub fn lock_all(comm: &dyn Communicator, dir: &Path) -> Result<Option<File>> {
+    let lock = is_first(comm, dir)?.then(|| lock(dir).map_err(Refusal::from)).transpose();
+    agree(comm, "a folder of its own", lock)
 }
 
 /// Keeps other runs out of a folder, which is made if it is not there, for as long as the result lives.
@@ -215,27 +269,32 @@ pub fn save(
 ) -> Result<()> {
     let (rank, w) = (comm.rank(), comm.world_size());
     let (new, whole) = (named(dir, NEW, step), folder_of(dir, step));
-    let first = rank == 0;
     let entries = entries(tensors, w);
     let digest = serde_json::to_string(entries.as_ref().unwrap_or(&Vec::new()));
     let digest = fnv(digest.unwrap_or_default().into_bytes().into_iter());
     let call = Call::same("a checkpoint", "tensors of these names and shapes", digest);
     let entries = accept(comm, call, entries)?;
-    agree(comm, "a new folder", if first { begin(&new, &whole) } else { Ok(()) })?;
+    let first = is_first(comm, dir)?;
+    let once = |what: &dyn Fn() -> _| if first { what() } else { Ok(()) };
+    agree(comm, "a new folder", once(&|| begin(&new, &whole)))?;
 
     let file = file_of(rank, w);
-    let own: Vec<&Named> = tensors.iter().filter(|named| named.cut || first).collect();
+    let own: Vec<&Named> = tensors.iter().filter(|named| named.cut || rank == 0).collect();
     let sha256 = {
         let written = watch::alone("the writing of a checkpoint", || write(&new.join(&file), &own));
         agree(comm, "the files of all ranks", written)?
     };
 
-    let part = Part { file, sha256 };
+    let part = Part { file, sha256, host: host() };
     let parts = comm.gather(&serde_json::to_vec(&part).unwrap_or_default())?;
     let files = parts.iter().filter_map(|bytes| serde_json::from_slice(bytes).ok()).collect();
     let (run, sha256) = (run.into(), String::new());
     let index = Index { step, run, tensors: entries, files, sha256 }.signed();
-    agree(comm, "the index", if first { finish(dir, (&new, &whole), &index) } else { Ok(()) })
+    agree(comm, "the index", once(&|| finish(dir, (&new, &whole), &index)))?;
+    if first {
+        forget_older(dir, step);
+    }
+    Ok(())
 }
 // ANCHOR_END: save
 
@@ -317,9 +376,14 @@ fn finish(
     sync(new); // the names of the files
     fs::rename(new, whole).map_err(|e| unwritten(whole, e))?;
     sync(dir); // and that of the folder
+    Ok(())
+}
+
+/// Once the new one is whole on all disks.
+fn forget_older(dir: &Path, step: usize) {
     for (older, folder) in folders(dir, WHOLE).unwrap_or_default() {
         // First by its name: a run that is killed while files are removed would leave one that looks broken.
-        if older < index.step && is_ours(&folder) && folder.join(INDEX).exists() {
+        if older < step && is_ours(&folder) && folder.join(INDEX).exists() {
             let _ = fs::rename(folder, named(dir, OLD, older));
         }
     }
@@ -329,7 +393,6 @@ fn finish(
             let _ = fs::remove_dir_all(folder); // the new one is there: what can't be removed does no harm
         }
     }
-    Ok(())
 }
 
 /// Not every system can.
@@ -357,9 +420,16 @@ fn broken(path: &Path, reason: impl std::fmt::Display) -> Refusal {
 
 /// The index, and the bytes of the files that it names, in their order.
 fn files(folder: &Path) -> std::result::Result<(Index, Vec<Vec<u8>>), Refusal> {
+    let index = index_of(folder, &bytes(&folder.join(INDEX))?)?;
+    let files = index.files.iter().map(|part| bytes_of(folder, part));
+    let files = files.collect::<std::result::Result<_, _>>()?;
+    Ok((index, files))
+}
+
+/// The index of a checkpoint, from its bytes.
+fn index_of(folder: &Path, read: &[u8]) -> std::result::Result<Index, Refusal> {
     let path = folder.join(INDEX);
-    let read = bytes(&path)?;
-    let index: Index = serde_json::from_slice(&read).map_err(|e| broken(&path, e))?;
+    let index: Index = serde_json::from_slice(read).map_err(|e| broken(&path, e))?;
     if read != index.clone().signed().text().into_bytes() {
         return Err(broken(&path, OTHER_BYTES));
     }
@@ -368,16 +438,21 @@ fn files(folder: &Path) -> std::result::Result<(Index, Vec<Vec<u8>>), Refusal> {
         let rule = format!("it is of step {}, and the folder is not", index.step);
         return Err(broken(&path, rule));
     }
-    let of_part = |part: &Part| {
-        let path = folder.join(&part.file);
-        if path.file_name().is_none_or(|name| name != part.file.as_str()) {
-            return Err(broken(&path, "it is not in the checkpoint's folder"));
-        }
-        let bytes = bytes(&path)?;
-        if hex(&bytes) == part.sha256 { Ok(bytes) } else { Err(broken(&path, OTHER_BYTES)) }
-    };
-    let files = index.files.iter().map(of_part).collect::<std::result::Result<_, _>>()?;
-    Ok((index, files))
+    Ok(index)
+}
+
+/// The bytes of a file that an index names.
+fn bytes_of(folder: &Path, part: &Part) -> std::result::Result<Vec<u8>, Refusal> {
+    let path = folder.join(&part.file);
+    if path.file_name().is_none_or(|name| name != part.file.as_str()) {
+        return Err(broken(&path, "it is not in the checkpoint's folder"));
+    }
+    if !path.exists() && !part.host.is_empty() {
+        let advice = format!("it was written on {}; start a rank there, too, or copy it", part.host);
+        return Err(refuse(&path, format!("it is on no host of this run; {advice}")));
+    }
+    let bytes = bytes(&path)?;
+    if hex(&bytes) == part.sha256 { Ok(bytes) } else { Err(broken(&path, OTHER_BYTES)) }
 }
 
 const OTHER_BYTES: &str = "its bytes are not those that were written";
@@ -389,19 +464,35 @@ fn bytes(path: &Path) -> std::result::Result<Vec<u8>, Refusal> {
 
 // ANCHOR: load
 /// Reads this rank's part of a checkpoint that any number of ranks wrote: the index, and all tensors, of those that are
-/// cut the rows that are this rank's now.
+/// cut the rows that are this rank's now, among the `shards`. All of `world` read together: a file that is not on this
+/// rank's disk is sent by one that has it.
 ///
 /// # Errors
 /// The same on every rank: a file that is missing or broken; rows that the ranks do not divide. What
 /// [`Communicator::agree`] reports.
-pub fn load(comm: &dyn Communicator, folder: &Path) -> Result<(Index, Vec<Named>)> {
-    let read = || read(folder, comm.rank(), comm.world_size());
-    let read = watch::alone("the reading of a checkpoint", read);
-    agree(comm, "its reading", read)
+pub fn load(
+    world: &dyn Communicator,
+    shards: &dyn Communicator,
+    folder: &Path,
+) -> Result<(Index, Vec<Named>)> {
+    let alone = |read: &dyn Fn() -> _| watch::alone("the reading of a checkpoint", read);
+    let index = read_or_sent(world, alone(&|| bytes(&folder.join(INDEX))))?;
+    let index = agree(world, "its index", index.and_then(|index| index_of(folder, &index)))?;
+    let mut files = Vec::new();
+    for part in &index.files {
+        let bytes = read_or_sent(world, alone(&|| bytes_of(folder, part)))?;
+        files.push(agree(world, "its files", bytes)?);
+    }
+    let tensors = tensors(folder, &index, &files, (shards.rank(), shards.world_size()));
+    Ok((index, agree(world, "its tensors", tensors)?))
 }
 
-fn read(folder: &Path, rank: usize, w: usize) -> std::result::Result<(Index, Vec<Named>), Refusal> {
-    let (index, files) = files(folder)?;
+fn tensors(
+    folder: &Path,
+    index: &Index,
+    files: &[Vec<u8>],
+    (rank, w): (usize, usize),
+) -> std::result::Result<Vec<Named>, Refusal> {
     let files = files.iter().map(|bytes| SafeTensors::deserialize(bytes));
     let files = files.collect::<std::result::Result<Vec<_>, _>>().map_err(|e| broken(folder, e))?;
     let mut tensors = Vec::new();
@@ -430,6 +521,6 @@ fn read(folder: &Path, rank: usize, w: usize) -> std::result::Result<(Index, Vec
         }
         tensors.push(Named { name: name.clone(), shape, values, cut: *cut });
     }
-    Ok((index, tensors))
+    Ok(tensors)
 }
 // ANCHOR_END: load

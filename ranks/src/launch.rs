@@ -2,10 +2,10 @@
 
 use crate::error::{Error, Result};
 use crate::link::processes;
+use crate::roll::{Roll, with_host};
 use crate::{group::Group, watch, watch::is_of};
 use rustix::process::{Pid, Signal, kill_process};
-use std::ffi::OsString;
-use std::fs::File;
+use std::ffi::{OsStr, OsString};
 use std::io::{IsTerminal, Read};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
@@ -33,16 +33,42 @@ pub struct Launch {
     pub patience: Duration,
     /// Whether this process writes to rank 0 and reads what it prints. Otherwise it prints where this process does.
     pub piped: bool,
+    /// On which hosts.
+    pub hosts: Hosts,
+}
+
+/// The hosts of a run, as mpirun is told of them.
+#[derive(Debug, Clone, Default)]
+pub struct Hosts {
+    /// Files that name them.
+    pub files: Vec<PathBuf>,
+    /// Their names: `HOST` or `HOST:RANKS`, with commas between.
+    pub names: Vec<OsString>,
+    /// What else mpirun is given.
+    pub mpirun: Vec<OsString>,
+}
+
+impl Hosts {
+    /// Whether all ranks are on this host.
+    pub fn is_here(&self) -> bool {
+        let Self { files, names, mpirun } = self;
+        files.is_empty() && names.is_empty() && mpirun.is_empty()
+    }
+
+    fn arguments(&self) -> impl Iterator<Item = OsString> {
+        let files = self.files.iter().flat_map(|file| ["--hostfile".into(), file.into()]);
+        let names = self.names.iter().flat_map(|name| ["--host".into(), name.clone()]);
+        files.chain(names).chain(self.mpirun.iter().cloned())
+    }
 }
 
 /// Ranks at work. Dropped, they are ended.
 pub struct Started {
     mpirun: Child,
     said: Option<std::thread::JoinHandle<String>>,
-    roll: tempfile::TempDir,
-    ranks: usize,
+    roll: Roll,
+    folder: tempfile::TempDir,
     patience: Duration,
-    _lock: File,
 }
 
 /// How a run ended.
@@ -89,31 +115,41 @@ impl Launch {
             what: what.into(),
             reason: e.to_string(),
         };
-        let roll = tempfile::Builder::new().prefix("ranks-").tempdir();
-        let roll = roll.map_err(|e| failed("no folder for the ranks could be made", e))?;
-        let lock = watch::hold_roll(roll.path()).map_err(|e| failed("no lock could be had", e))?;
+        let folder = tempfile::Builder::new().prefix("ranks-").tempdir();
+        let folder = folder.map_err(|e| failed("no folder for the ranks could be made", e))?;
+        let roll = Roll::begin(self.ranks, !self.hosts.is_here());
+        let roll = roll.map_err(|e| failed("no roll could be begun", e))?;
         let mut mpirun = Command::new("mpirun");
         mpirun.args(["-n", &self.ranks.to_string()]);
-        // Its own files go where this process removes them.
-        mpirun.args(["--mca", "orte_tmpdir_base"]).arg(roll.path());
+        if self.hosts.is_here() {
+            // Its own files go where this process removes them. Other hosts have no such folder.
+            mpirun.args(["--mca", "orte_tmpdir_base"]).arg(folder.path());
+        }
         // More ranks than cores; each may use any core.
         mpirun.args(["--oversubscribe", "--bind-to", "none"]);
         if rustix::process::geteuid().is_root() {
             mpirun.arg("--allow-run-as-root");
         }
-        mpirun.arg(&self.program).args(&self.arguments).env(watch::ROLL, roll.path());
-        let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        let threads = self.threads.unwrap_or((cores / self.ranks.max(1)).max(1));
-        mpirun.env("RAYON_NUM_THREADS", threads.to_string());
-        mpirun.stderr(Stdio::piped());
+        // What is in the environment of all ranks, on other hosts, too.
+        let mut share = |name: &str, value: &OsStr| {
+            mpirun.env(name, value).args(["-x", name]);
+        };
+        share(watch::ROLL, roll.place().to_string().as_ref());
+        share(watch::FOLDER, folder.path().as_ref());
+        if let Some(threads) = self.threads {
+            share("RAYON_NUM_THREADS", threads.to_string().as_ref());
+        }
+        if !self.piped && !std::io::stdout().is_terminal() {
+            // mpirun gives its ranks its own terminal in any case.
+            share("NO_COLOR", "1".as_ref());
+            share("CLICOLOR", "0".as_ref());
+        }
+        mpirun.args(self.hosts.arguments());
+        mpirun.arg(&self.program).args(&self.arguments).stderr(Stdio::piped());
         if self.piped {
             mpirun.stdin(Stdio::piped()).stdout(Stdio::piped());
         } else {
             mpirun.stdin(Stdio::null());
-            if !std::io::stdout().is_terminal() {
-                // mpirun gives its ranks its own terminal in any case.
-                mpirun.env("NO_COLOR", "1").env("CLICOLOR", "0");
-            }
         }
         let mut mpirun = mpirun.spawn().map_err(|e| Error::Start {
             what: "mpirun can't be run".into(),
@@ -126,8 +162,7 @@ impl Launch {
                 String::from_utf8_lossy(&said).into_owned()
             })
         });
-        let (ranks, patience) = (self.ranks, self.patience);
-        Ok(Started { mpirun, said, roll, ranks, patience, _lock: lock })
+        Ok(Started { mpirun, said, roll, folder, patience: self.patience })
     }
 }
 
@@ -137,18 +172,14 @@ impl Started {
         self.mpirun.stdin.take().zip(self.mpirun.stdout.take())
     }
 
-    /// The process ids of the ranks that have come so far, in the order of the ranks.
+    /// The process ids of the ranks that have come so far, in the order of the ranks. They are those of the ranks' hosts.
     pub fn processes(&self) -> Vec<Option<u32>> {
-        let read = |rank: usize| {
-            let file = self.roll.path().join(format!("{rank}.pid"));
-            std::fs::read_to_string(file).ok()?.trim().parse().ok()
-        };
-        (0..self.ranks).map(read).collect()
+        self.roll.processes()
     }
 
-    /// The folder in which launcher and ranks meet. It names the run: each of its processes has it in its environment.
-    pub fn roll(&self) -> &Path {
-        self.roll.path()
+    /// The folder for temporary files. It names the run: each of its processes on this host has it in its environment.
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
     }
 
     /// mpirun's own process id.
@@ -160,7 +191,8 @@ impl Started {
     /// waited for.
     pub fn wait(&mut self, limit: Duration) -> Ended {
         let deadline = Instant::now() + limit;
-        let (mut gone, mut stopped) = (Since::default(), Since::default());
+        let (mut gone, mut silent, mut stopped) =
+            (Since::default(), Since::default(), Since::default());
         // The others have said so long before, if there are others who can.
         let most = self.patience + watch::MOST_GRACE.min(self.patience) + GRACE;
         loop {
@@ -169,8 +201,9 @@ impl Started {
                 return Ended::Badly("Ctrl-C has stopped them".into());
             }
             // A rank that is killed while MPI starts may go unnoticed by mpirun.
-            gone.see(self.gone());
-            stopped.see(self.stopped());
+            gone.see(self.roll.gone());
+            silent.see(self.roll.silent());
+            stopped.see(is_stopped(self.mpirun.id()).then_some(()));
             match self.mpirun.try_wait() {
                 Ok(Some(status)) if status.success() => {
                     self.end();
@@ -179,21 +212,25 @@ impl Started {
                 Ok(None) if gone.longer_than(GRACE) => {
                     self.end();
                     let rank = gone.what().unwrap_or_default();
-                    if self.roll.path().join(format!("{rank}.why")).exists() {
-                        return Ended::Badly(self.reason(None)); // it has said so itself
+                    if self.roll.why(rank).is_some() {
+                        return self.badly(None); // it has said so itself
                     }
-                    return Ended::Badly(format!(
+                    return self.told(&format!(
                         "rank {rank} was ended, and mpirun did not notice; the other ranks were ended after it"
+                    ));
+                }
+                Ok(None) if silent.longer_than(most) => {
+                    self.end();
+                    let (rank, seconds) =
+                        (silent.what().unwrap_or_default(), self.patience.as_secs());
+                    return self.told(&format!(
+                        "rank {rank} was not heard for more than {seconds} s: it was stopped, or its host can't be reached"
                     ));
                 }
                 Ok(None) if stopped.longer_than(most) => {
                     self.end();
-                    let who = match stopped.what() {
-                        Some(Some(rank)) => format!("rank {rank}"),
-                        _ => "mpirun".into(),
-                    };
                     let seconds = self.patience.as_secs();
-                    return Ended::Badly(format!("{who} was stopped for more than {seconds} s"));
+                    return self.told(&format!("mpirun was stopped for more than {seconds} s"));
                 }
                 Ok(None) if Instant::now() < deadline => std::thread::sleep(LOOK),
                 Ok(None) => {
@@ -205,39 +242,24 @@ impl Started {
                 }
                 Ok(Some(status)) => {
                     self.end();
-                    return Ended::Badly(self.reason(Some(status)));
+                    return self.badly(Some(status));
                 }
                 Err(_) => {
                     self.end();
-                    return Ended::Badly(self.reason(None));
+                    return self.badly(None);
                 }
             }
         }
     }
 
-    /// A rank that came, and has ended before it was done.
-    fn gone(&self) -> Option<usize> {
-        if !Path::new("/proc/self/environ").exists() {
-            return None; // this system does not show processes so
-        }
-        let ended = |(rank, process): (usize, Option<u32>)| {
-            // In this order: it signs that it is done, and then ends.
-            let alive = is_of(process?, self.roll.path());
-            let done = self.roll.path().join(format!("{rank}.done")).exists();
-            (!alive && !done).then_some(rank)
-        };
-        self.processes().into_iter().enumerate().find_map(ended)
+    fn badly(&mut self, mpirun: Option<ExitStatus>) -> Ended {
+        let why = self.reason(mpirun);
+        self.told(&why)
     }
 
-    /// Which process was stopped by a signal: `Some(None)` is mpirun. Where ranks are left, they name it themselves
-    /// after their patience.
-    fn stopped(&self) -> Option<Option<usize>> {
-        let ranks = self.processes().into_iter().enumerate();
-        let mut stopped = ranks.filter_map(|(rank, process)| is_stopped(process?).then_some(rank));
-        match stopped.next() {
-            Some(rank) => Some(Some(rank)),
-            None => is_stopped(self.mpirun.id()).then_some(None),
-        }
+    /// With the host of the rank that is named.
+    fn told(&self, why: &str) -> Ended {
+        Ended::Badly(with_host(why, &self.roll.hosts()))
     }
 
     /// Ends what still runs. Afterwards there is no process of this run.
@@ -255,7 +277,7 @@ impl Started {
         // All that is left, and not only who has signed the roll; until no one is, for a signal is no end yet.
         let deadline = Instant::now() + GRACE;
         loop {
-            let left = of(self.roll.path());
+            let left = of(self.folder.path());
             if left.is_empty() || Instant::now() > deadline {
                 break;
             }
@@ -263,10 +285,8 @@ impl Started {
             std::thread::sleep(LOOK);
         }
         // What MPI would have removed, had it come to its end.
-        for rank in 0..self.ranks {
-            let list = std::fs::read_to_string(self.roll.path().join(format!("{rank}.shm")));
-            let list = list.unwrap_or_default();
-            for file in list.lines().filter(|file| file.starts_with(watch::SHARED_MEMORY)) {
+        for file in self.roll.shared_memory() {
+            if file.starts_with(watch::SHARED_MEMORY) {
                 let _ = std::fs::remove_file(file);
             }
         }
@@ -278,13 +298,9 @@ impl Started {
             return format!("mpirun was ended by signal {signal}; the ranks were ended after it");
         }
         let said = self.said.take().and_then(|said| said.join().ok()).unwrap_or_default();
-        let why = |rank: usize| {
-            let file = self.roll.path().join(format!("{rank}.why"));
-            let text = std::fs::read_to_string(&file).ok()?;
-            let at = file.metadata().and_then(|about| about.modified()).ok();
-            text.lines().next().map(|line| (at, rank, line.to_string()))
-        };
-        let reports: Vec<_> = (0..self.ranks).filter_map(why).collect();
+        let ranks = 0..self.roll.processes().len();
+        let why = |rank: usize| self.roll.why(rank).map(|(at, line)| (at, rank, line));
+        let reports: Vec<_> = ranks.filter_map(why).collect();
         let killed = signalled(&said);
         let silent = |rank: &usize| reports.iter().all(|(_, of, _)| of != rank);
         if let Some((rank, signal)) = killed.as_ref().filter(|(rank, _)| silent(rank)) {
@@ -295,7 +311,7 @@ impl Started {
         if let Some((_, _, line)) = reports.into_iter().min() {
             return line;
         }
-        match number_behind(&said, "process rank ") {
+        match number_behind(&said, "process rank ").or(self.roll.gone()) {
             Some(rank) => {
                 format!("rank {rank} ended without a word; the other ranks were ended after it")
             }
@@ -355,11 +371,11 @@ fn is_stopped(process: u32) -> bool {
     stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with(['T', 't']))
 }
 
-/// The living processes of the run with this roll.
-fn of(roll: &Path) -> Vec<u32> {
+/// The living processes of the run with this folder, on this host.
+fn of(folder: &Path) -> Vec<u32> {
     let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
     let numbers = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-    numbers.filter(|process| is_of(*process, roll)).collect()
+    numbers.filter(|process| is_of(*process, folder)).collect()
 }
 
 /// `process rank 2 with PID 71 on node x exited on signal 9 (Killed).`
@@ -377,13 +393,14 @@ fn number_behind(said: &str, words: &str) -> Option<usize> {
 }
 
 /// What each rank's program does: joins the others, works with them, and takes leave. An error ends the process, with its
-/// line in the roll. Returns what `work` gave.
+/// line on the roll. Returns what `work` gave.
 pub fn as_rank<R>(
     patience: Duration,
     work: impl FnOnce(&std::rc::Rc<dyn crate::communicator::Communicator>) -> Result<R>,
 ) -> Option<R> {
     watch::end_with_mpirun();
     say_panics();
+    share_cores();
     let (universe, link) = processes::join(patience)?;
     let comm: std::rc::Rc<dyn crate::communicator::Communicator> =
         std::rc::Rc::new(Group::new(link));
@@ -403,11 +420,22 @@ pub fn as_rank<R>(
     }
 }
 
+/// Shares out the cores of this host among its ranks, if nothing else was asked for.
+fn share_cores() {
+    let of_host = std::env::var("OMPI_COMM_WORLD_LOCAL_SIZE").ok().and_then(|n| n.parse().ok());
+    if let Some(of_host) = of_host.filter(|_| std::env::var_os("RAYON_NUM_THREADS").is_none()) {
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let threads = (cores / std::cmp::max(of_host, 1)).max(1);
+        // It fails only if there is a pool already.
+        let _ = rayon::ThreadPoolBuilder::new().num_threads(threads).build_global();
+    }
+}
+
 fn say_panics() {
     std::panic::set_hook(Box::new(|panic| {
         let message = panic.payload().downcast_ref::<String>().map(String::as_str);
         let message = message.or_else(|| panic.payload().downcast_ref::<&str>().copied());
-        let (rank, _) = watch::started_as();
+        let (rank, _) = watch::started_as().unwrap_or_default();
         watch::report(&format!("rank {rank} panicked: {}", message.unwrap_or("without a word")));
         std::process::exit(3);
     }));
@@ -420,9 +448,9 @@ mod tests {
 
     /// A path need not be text.
     #[test]
-    fn a_process_is_known_by_its_roll() {
+    fn a_process_is_known_by_its_folder() {
         let odd = Path::new(std::ffi::OsStr::from_bytes(b"/nowhere/\xff\xfe"));
-        let mut sleep = Command::new("sleep").arg("600").env(watch::ROLL, odd).spawn().unwrap();
+        let mut sleep = Command::new("sleep").arg("600").env(watch::FOLDER, odd).spawn().unwrap();
         // It begins as a copy of this process.
         let deadline = Instant::now() + Duration::from_secs(60);
         while of(odd).is_empty() && Instant::now() < deadline {

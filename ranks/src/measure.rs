@@ -6,7 +6,7 @@
 
 use crate::communicator::{Call, Communicator, Op, Order, Values};
 use crate::error::{Error, Result};
-use crate::launch::{Ended, Launch};
+use crate::launch::{Ended, Hosts, Launch};
 use crate::loss::projected_loss;
 use crate::size::Size;
 use crate::train::{Batch, Grid};
@@ -193,9 +193,9 @@ pub const PATIENCE: Duration = Duration::from_secs(120);
 /// Starts a world, and returns what its rank 0 printed.
 fn world(program: &Path, ranks: usize, work: Work) -> Result<Seconds> {
     let (arguments, threads) = (vec![work.name().into()], Some(1));
-    let patience = PATIENCE;
+    let (patience, hosts) = (PATIENCE, Hosts::default());
     let launch =
-        Launch { program: program.into(), arguments, ranks, threads, patience, piped: true };
+        Launch { program: program.into(), arguments, ranks, threads, patience, piped: true, hosts };
     let mut started = launch.start()?;
     let pipes = started.pipes();
     let mut said = String::new();

@@ -2,8 +2,10 @@
 
 use crate::checkpoint;
 use crate::communicator::{Call, Communicator, Order, accept, digest_of_floats};
+use crate::disks::read_or_sent;
 use crate::error::{Error, Refusal, Result};
-use crate::launch::{Ended, Launch, as_rank, end_on_interrupt};
+use crate::launch::{Ended, Hosts, Launch, as_rank, end_on_interrupt};
+use crate::roll::host;
 use crate::show::{self, OfRank, Run};
 use crate::size::{BLOCK, Size};
 use crate::start::Setup;
@@ -20,28 +22,26 @@ use std::time::{Duration, Instant};
 
 /// The highest learning rate, as for `cargo course model train`.
 const RATE: f64 = 0.004;
-/// All ranks are on this machine.
 const MOST_RANKS: u64 = 1024;
+/// How many, if neither the arguments nor a world that is there already says so.
+const RANKS: usize = 4;
 /// In seconds: a year.
 const MOST_PATIENCE: u64 = 365 * 24 * 3600;
 /// How long a run may take: it does not end by itself.
 const FOREVER: Duration = Duration::from_secs(u32::MAX as u64);
 
-/// Whether this process is a rank that [`launch`] has started.
+/// Whether this process is a rank: one that [`launch`] has started, or one of a world that mpirun or srun has.
 pub fn is_rank() -> bool {
-    std::env::var_os(watch::ROLL).is_some() && std::env::var_os("OMPI_COMM_WORLD_RANK").is_some()
+    watch::started_as().is_some()
 }
 
 fn size(arguments: &RanksArguments) -> Size {
     if arguments.tiny { Size::TINY } else { Size::SMALL }
 }
 
-/// Checks what can be checked without ranks, starts them, and waits for their end.
-///
-/// # Errors
-/// Arguments that fit no grid; a text or a folder that can't be used; no MPI; a rank that ended, with its reason.
-pub fn launch(arguments: &RanksArguments) -> Result<()> {
-    let RanksArguments { ranks, copies, steps, every, patience, .. } = arguments;
+/// Checks what can be checked without the others.
+fn check(arguments: &RanksArguments, ranks: usize) -> Result<()> {
+    let RanksArguments { copies, steps, every, patience, .. } = arguments;
     let within = |name, most: u64, value: u64| match value {
         0 => Err(Error::Setting { name, rule: "at least 1".into(), got: "0".into() }),
         _ if value > most => {
@@ -49,7 +49,7 @@ pub fn launch(arguments: &RanksArguments) -> Result<()> {
         }
         _ => Ok(()),
     };
-    within("--ranks", MOST_RANKS, *ranks as u64)?;
+    within("--ranks", MOST_RANKS, ranks as u64)?;
     within("--copies", MOST_RANKS, *copies as u64)?;
     within("--steps", u64::MAX, *steps as u64)?;
     within("--every", u64::MAX, *every as u64)?;
@@ -58,32 +58,42 @@ pub fn launch(arguments: &RanksArguments) -> Result<()> {
         let (name, rule) = ("--ranks", format!("a multiple of --copies, which is {copies}"));
         return Err(Error::Setting { name, rule, got: ranks.to_string() });
     }
-    if let Some(fault) = arguments.fault.filter(|fault| fault.rank >= *ranks) {
+    if let Some(fault) = arguments.fault.filter(|fault| fault.rank >= ranks) {
         let (name, rule) = ("--fault", format!("of a rank below {ranks}"));
         return Err(Error::Setting { name, rule, got: fault.rank.to_string() });
     }
-    let size = size(arguments);
-    size.check(ranks / copies)?;
+    size(arguments).check(ranks / copies)?;
     if let Some(text) = arguments.text.as_ref().filter(|text| text.exists() && !text.is_file()) {
         let got = format!("{}, which is none", text.display());
         // Each rank reads it, so what can be read once only is not enough.
         return Err(Error::Setting { name: "--text", rule: "a file".into(), got });
     }
-    corpus(arguments, size)?;
-    let _lock = arguments.out.as_deref().map(checkpoint::lock).transpose()?;
+    Ok(())
+}
+
+/// Starts ranks, and waits for their end.
+///
+/// # Errors
+/// Arguments that fit no grid; a text or a folder that can't be used; no MPI; a rank that ended, with its reason.
+pub fn launch(arguments: &RanksArguments) -> Result<()> {
+    let ranks = arguments.ranks.unwrap_or(RANKS);
+    check(arguments, ranks)?;
+    corpus(&read(arguments)?, arguments, size(arguments))?;
     let program = std::env::current_exe().map_err(|e| Error::Start {
         what: "this program does not find itself".into(),
         reason: e.to_string(),
     })?;
     end_on_interrupt();
-    let arguments = std::env::args_os().skip(1).collect();
+    let RanksArguments { hostfile, host, mpirun, .. } = arguments;
+    let hosts = Hosts { files: hostfile.clone(), names: host.clone(), mpirun: mpirun.clone() };
     let mut started = Launch {
         program,
-        arguments,
-        ranks: *ranks,
+        arguments: std::env::args_os().skip(1).collect(),
+        ranks,
         threads: None,
         piped: false,
-        patience: Duration::from_secs(*patience),
+        patience: Duration::from_secs(arguments.patience),
+        hosts,
     }
     .start()?;
     match started.wait(FOREVER) {
@@ -92,24 +102,36 @@ pub fn launch(arguments: &RanksArguments) -> Result<()> {
     }
 }
 
+fn of_text(e: impl std::fmt::Display) -> Error {
+    Error::Start { what: "the text".into(), reason: e.to_string() }
+}
+
+fn read(arguments: &RanksArguments) -> Result<Text> {
+    Text::read(arguments.text.as_slice()).map_err(of_text)
+}
+
 /// The text in tokens.
-fn corpus(arguments: &RanksArguments, size: Size) -> Result<(Text, Corpus)> {
-    let run = || {
-        let files: Vec<_> = arguments.text.iter().cloned().collect();
-        let text = Text::read(&files)?;
-        // All copies together read one batch.
-        let shape = (size.batch.0 * arguments.copies, size.batch.1);
-        let corpus = Corpus::new(&text, shape, size.vocab_size)?;
-        Ok((text, corpus))
-    };
-    run().map_err(|e: model::Error| Error::Start { what: "the text".into(), reason: e.to_string() })
+fn corpus(text: &Text, arguments: &RanksArguments, size: Size) -> Result<Corpus> {
+    // All copies together read one batch.
+    let shape = (size.batch.0 * arguments.copies, size.batch.1);
+    Corpus::new(text, shape, size.vocab_size).map_err(of_text)
+}
+
+/// The text, from this rank's host or from another one.
+fn text(world: &dyn Communicator, arguments: &RanksArguments) -> Result<Text> {
+    let mine = watch::alone("the reading of the text", || read(arguments));
+    let name = mine.as_ref().map(|text| text.name.clone());
+    let name = read_or_sent(world, name.map(String::into_bytes).map_err(Error::clone))??;
+    let content = read_or_sent(world, mine.map(|text| text.content.into_bytes()))??;
+    let words = |bytes| String::from_utf8(bytes).map_err(of_text);
+    Ok(Text { name: words(name)?, content: words(content)? })
 }
 
 /// What one rank of the command does.
 pub fn rank(arguments: &RanksArguments) {
     watch::end_with_mpirun();
     let fault = |kind: FaultKind, step: usize| {
-        let (rank, _) = watch::started_as();
+        let (rank, _) = watch::started_as().unwrap_or_default();
         arguments.fault == Some(Fault { rank, kind, step })
     };
     if fault(FaultKind::Never, 0) {
@@ -134,20 +156,25 @@ fn train(
     arguments: &RanksArguments,
     fault: &dyn Fn(FaultKind, usize) -> bool,
 ) -> Result<()> {
+    let ranks = world.world_size();
+    if let Some(got) = arguments.ranks.filter(|wanted| *wanted != ranks) {
+        let (name, rule) = ("--ranks", format!("{ranks}, as many as were started, or left out"));
+        return Err(Error::Setting { name, rule, got: got.to_string() });
+    }
+    check(arguments, ranks)?;
     let mut size = size(arguments);
     let vocab_size = size.vocab_size;
     if fault(FaultKind::Vocabulary, 0) {
         size.vocab_size -= 12;
     }
-    let RanksArguments { ranks, copies, steps, order, .. } = arguments;
+    let RanksArguments { copies, steps, order, .. } = arguments;
     let seed = arguments.seed.wrapping_add(u64::from(fault(FaultKind::Seed, 0)));
-    let (text, mut corpus) = watch::alone("the reading of the text", || corpus(arguments, size))?;
+    let text = text(world.as_ref(), arguments)?;
+    let mut corpus = watch::alone("the tokens of the text", || corpus(&text, arguments, size))?;
     if fault(FaultKind::Text, 0) {
         corpus.trained.pop();
     }
-    let digest = corpus.fingerprint();
-    let digest =
-        digest.map_err(|e| Error::Start { what: "the text".into(), reason: e.to_string() })?;
+    let digest = corpus.fingerprint().map_err(of_text)?;
     let mut setup = Setup::new(&[
         ("the world size", ranks.to_string()),
         ("copies", copies.to_string()),
@@ -175,6 +202,8 @@ fn train(
         if order == Order::Any { "any" } else { "fixed" },
         &digest[..16]
     );
+    let lock = |dir: &std::path::PathBuf| checkpoint::lock_all(world.as_ref(), dir);
+    let _lock = arguments.out.as_ref().map(lock).transpose()?;
     let mut step = match &arguments.out {
         Some(dir) => go_on(model.as_mut(), dir, (&run, *steps))?,
         None => 0,
@@ -185,7 +214,7 @@ fn train(
     let shape = (size.batch.0 * copies, size.batch.1);
     let mut batches = Batches::new(&corpus.trained, seed, shape);
     let mut position: Position = batches.after(step);
-    let mut report = Run::new(&text, &corpus, size, (*ranks, *copies), begun);
+    let mut report = Run::new(&text, &corpus, size, *copies, order, begun);
     let mut owned = Owned::new(size.vocab_size, model.grid().shards.as_ref());
     let before = (sent(model.as_ref()), waited(model.as_ref()), Instant::now());
     while step < *steps {
@@ -203,16 +232,13 @@ fn train(
         if let Some(dir) = &arguments.out
             && (step % arguments.every == 0 || step == *steps)
         {
-            let nowhere = dir.join("step-nowhere/deeper");
-            save(
-                model.as_mut(),
-                if fault(FaultKind::Disk, step) { &nowhere } else { dir },
-                (step, &run),
-            )?;
+            let dir = if fault(FaultKind::Disk, step) { Path::new("/dev/null") } else { dir };
+            save(model.as_mut(), dir, (step, &run))?;
         }
     }
     let mine = OfRank {
         rank: world.rank(),
+        host: host(),
         copy: model.grid().copy(),
         rows: owned.rows.clone(),
         shard_bytes: owned.rows.len() * size.hidden_size * 4,
@@ -274,20 +300,11 @@ fn save(model: &mut dyn Steps, dir: &Path, (step, run): (usize, &str)) -> Result
 /// Takes the newest checkpoint, if there is one, and returns its step.
 fn go_on(model: &mut dyn Steps, dir: &Path, (run, steps): (&str, usize)) -> Result<usize> {
     let grid = model.grid();
-    // Rank 0 says which, so that all read the same.
-    let newest = match grid.world.rank() {
-        0 => checkpoint::newest(dir),
-        _ => Ok(None),
-    };
-    let newest = accept(grid.world.as_ref(), Call::new("a checkpoint", "the newest"), newest)?;
-    let newest = newest.map(|step| (step as u64).to_le_bytes().to_vec()).unwrap_or_default();
-    let newest = grid.world.broadcast(0, &newest)?;
-    let Ok(newest) = newest.try_into().map(u64::from_le_bytes) else {
+    let Some(newest) = checkpoint::newest_of_all(grid.world.as_ref(), dir)? else {
         return Ok(0);
     };
-    let folder = checkpoint::folder_of(dir, newest as usize);
-    let loaded = checkpoint::load(grid.shards.as_ref(), &folder);
-    let (index, state) = grid.in_all_copies("a checkpoint", loaded)?;
+    let folder = checkpoint::folder_of(dir, newest);
+    let (index, state) = checkpoint::load(grid.world.as_ref(), grid.shards.as_ref(), &folder)?;
     let path = folder.display().to_string();
     if index.run != run {
         let reason = format!(

@@ -1,5 +1,6 @@
 //! What a reader of `cargo course ranks` sees.
 
+use crate::communicator::Order;
 use crate::size::Size;
 use learner::terminal::Terminal;
 use model::corpus::Corpus;
@@ -13,6 +14,8 @@ use std::ops::Range;
 pub struct OfRank {
     /// Among all ranks.
     pub rank: usize,
+    /// The name of its host.
+    pub host: String,
     /// Which copy of the model it has a part of.
     pub copy: usize,
     /// The ids whose rows it has.
@@ -21,7 +24,7 @@ pub struct OfRank {
     pub shard_bytes: usize,
     /// The part of the tokens of its copy that are its own, from 0 to 1.
     pub owned: f64,
-    /// Bytes that it sent.
+    /// Bytes that it sent: see [`Communicator::sent`](crate::communicator::Communicator::sent).
     pub sent: u64,
     /// Seconds that its steps took.
     pub seconds: f64,
@@ -46,6 +49,8 @@ pub struct Run {
     pub tokens_of_step: usize,
     /// Copies of the model.
     pub copies: usize,
+    /// Whether sums over ranks are made in the order of the vocabulary.
+    pub in_order: bool,
     /// Steps that were made before, by the checkpoint.
     pub begun: usize,
     /// The loss of each step.
@@ -62,7 +67,8 @@ impl Run {
         text: &Text,
         corpus: &Corpus,
         size: Size,
-        (_, copies): (usize, usize),
+        copies: usize,
+        order: Order,
         begun: usize,
     ) -> Self {
         Self {
@@ -73,6 +79,7 @@ impl Run {
             hidden_size: size.hidden_size,
             tokens_of_step: size.batch.0 * size.batch.1 * copies,
             copies,
+            in_order: order != Order::Any,
             begun,
             losses: Vec::new(),
             weights: String::new(),
@@ -123,11 +130,23 @@ pub fn table(run: &Run) -> learner::Result<()> {
         out.entry("loss", &format!("{first:.3} in the first of them, {last:.3} in the last"))?;
     }
     out.entry("weights", &run.weights)?;
+    out.entry(
+        "sums",
+        if run.in_order {
+            "in the order of the vocabulary; all that a rank sends is counted"
+        } else {
+            "in MPI's own order; of each, 2 (w - 1) / w of the values is counted as sent, the least that any way takes"
+        },
+    )?;
     out.line("")?;
-    out.line("  rank  rows         memory  tokens owned        sent     in calls    time")?;
+    let several = ranks.iter().any(|of| of.host != ranks[0].host);
+    let host = if several { "  host" } else { "" };
+    out.line(&format!(
+        "  rank  rows         memory  tokens owned        sent     in calls    time{host}"
+    ))?;
     for of in ranks {
         out.line(&format!(
-            "  {:>4}  {:<9} {:>8}  {:>10.1} %  {:>12}  {:>7.1} s {:>5.1} s",
+            "  {:>4}  {:<9} {:>8}  {:>10.1} %  {:>12}  {:>7.1} s {:>5.1} s{}",
             of.rank,
             format!("{}-{}", of.rows.start, of.rows.end.saturating_sub(1)),
             amount(of.shard_bytes as f64),
@@ -135,6 +154,7 @@ pub fn table(run: &Run) -> learner::Result<()> {
             amount(of.sent as f64),
             of.waited,
             of.seconds,
+            if several { format!("  {}", of.host) } else { String::new() },
         ))?;
     }
     Ok(())

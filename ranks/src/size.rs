@@ -36,18 +36,16 @@ impl Size {
     /// # Errors
     /// A number that does not divide the vocabulary, or that was not compiled.
     pub fn check(&self, world_size: usize) -> Result<()> {
-        let compiled = [1, 2, 3, 4, 6, 8, 9, 12, 16].contains(&world_size);
-        if self.vocab_size % world_size.max(1) != 0 || world_size == 0 {
-            let vocab_size = self.vocab_size;
-            return Err(quadrivium::Error::WorldSize { world_size, vocab_size }.into());
+        let (all, rule): (&[usize], _) = match self.tiny {
+            true => (&[1, 2, 3, 4, 6, 8, 9], "1, 2, 3, 4, 6, 8 or 9"),
+            false => (&[1, 2, 3, 4, 6, 8, 9, 12, 16], "1, 2, 3, 4, 6, 8, 9, 12 or 16"),
+        };
+        if all.contains(&world_size) {
+            return Ok(());
         }
-        if !compiled || (self.tiny && world_size > 9) {
-            let rule =
-                if self.tiny { "1, 2, 3, 4, 6, 8 or 9" } else { "1, 2, 3, 4, 6, 8, 9, 12 or 16" };
-            let (name, got) = ("the number of ranks that share a model", world_size.to_string());
-            return Err(crate::Error::Setting { name, rule: rule.into(), got });
-        }
-        Ok(())
+        let (name, got) = ("the number of ranks that share a model", world_size.to_string());
+        let rule = format!("{rule}, which divide its vocabulary of {}", self.vocab_size);
+        Err(crate::Error::Setting { name, rule, got })
     }
 
     /// The model on a grid, untrained.

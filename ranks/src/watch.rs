@@ -3,19 +3,28 @@
 //! A separate thread looks at a clock. A call into MPI that can't be interrupted has a deadline; past it, or when the
 //! launcher is gone, the process says why and ends itself.
 
+use crate::roll::{Answer, BEAT, Place, Said, host, receive, send, with_host};
+use rustix::process::{Signal, getpid, getppid, kill_process};
 use std::collections::BTreeSet;
-use std::fs::{File, OpenOptions};
-use std::io::Write;
+use std::io::{BufReader, Write};
+use std::net::TcpStream;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, OnceLock};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-/// The folder in which launcher and ranks meet, in the environment of the ranks.
+/// Where the [roll](crate::roll) is kept, in the environment of ranks that the command has started.
 pub const ROLL: &str = "QUADRIVIUM_RANKS_ROLL";
+/// The command's folder for temporary files, also in their environment. On its host it names the run: no process of
+/// another run has it.
+pub const FOLDER: &str = "QUADRIVIUM_RANKS_FOLDER";
 
 /// How often the thread looks.
 const LOOK: Duration = Duration::from_millis(100);
+/// The keeper of the roll answers within this time, however busy its cores are.
+const QUIET: Duration = Duration::from_secs(10);
 
 /// What this process waits for.
 static WATCH: OnceLock<Watch> = OnceLock::new();
@@ -24,7 +33,8 @@ struct Watch {
     rank: usize,
     world_size: usize,
     patience: Duration,
-    roll: Option<PathBuf>,
+    line: OnceLock<Line>,
+    done: AtomicBool,
     wait: Mutex<Option<Wait>>,
 }
 
@@ -37,197 +47,293 @@ struct Wait {
     for_others: bool,
 }
 
-/// The number of this process among those that mpirun has started, and how many these are; before MPI is asked.
-pub fn started_as() -> (usize, usize) {
-    let number = |name: &str| std::env::var(name).ok()?.parse().ok();
-    let rank = number("OMPI_COMM_WORLD_RANK").unwrap_or(0);
-    (rank, number("OMPI_COMM_WORLD_SIZE").unwrap_or(1))
+/// The connection to the keeper of the roll.
+struct Line {
+    to: TcpStream,
+    /// Whether rank 0 keeps it, because something else than the command has started the ranks.
+    of_rank_0: bool,
+    /// Since the thread has looked.
+    heard: AtomicBool,
+    ended: AtomicBool,
+    /// Messages, and how many of them were answered.
+    said: Mutex<u64>,
+    answered: AtomicU64,
+    /// Who keeps the others waiting.
+    culprits: Mutex<Receiver<Option<usize>>>,
+    hosts: OnceLock<Vec<String>>,
 }
 
-/// What each rank does first: it does not outlive mpirun, which has started it. Where the system has no such thing, [`begin`]
-/// looks for it.
+impl Line {
+    /// Which message it was, by its number.
+    fn say(&self, what: &Said) -> u64 {
+        let mut said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
+        *said += 1;
+        // If it fails, the connection ends, which the thread notices.
+        let _ = send(&self.to, what);
+        *said
+    }
+
+    /// Waits until a message was answered, for at most `limit`.
+    fn until_answered(&self, message: u64, limit: Duration) -> bool {
+        let begun = Instant::now();
+        let answered = || self.answered.load(Ordering::Acquire) >= message;
+        while !answered() && begun.elapsed() < limit && !self.ended.load(Ordering::Acquire) {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        answered()
+    }
+
+    fn hear(&self, mut from: BufReader<TcpStream>, culprits: &Sender<Option<usize>>) {
+        while let Some(answer) = receive(&mut from) {
+            match answer {
+                Answer::Hosts(hosts) => drop(self.hosts.set(hosts)),
+                Answer::Heard => drop(self.answered.fetch_add(1, Ordering::Release)),
+                Answer::KeepsWaiting(rank) => {
+                    self.answered.fetch_add(1, Ordering::Release);
+                    let _ = culprits.send(rank);
+                }
+            }
+            self.heard.store(true, Ordering::Release);
+        }
+        self.ended.store(true, Ordering::Release);
+    }
+}
+
+fn line() -> Option<&'static Line> {
+    WATCH.get()?.line.get()
+}
+
+/// The number of this process among those that were started with it, and how many these are; before MPI is asked. `None` if
+/// nothing says so, and this process is no rank.
+pub fn started_as() -> Option<(usize, usize)> {
+    let number = |name: &str| std::env::var(name).ok()?.parse().ok();
+    // By mpirun, or by Slurm's srun.
+    let starters =
+        [("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"), ("PMIX_RANK", "SLURM_STEP_NUM_TASKS")];
+    starters.into_iter().find_map(|(rank, size)| number(rank).zip(number(size)))
+}
+
+/// What each rank does first: it does not outlive mpirun, or what else has started it. Where the system has no such thing,
+/// [`begin`] looks for it.
 pub fn end_with_mpirun() {
     #[cfg(target_os = "linux")]
     {
-        use rustix::process::{Signal, set_parent_process_death_signal};
-        let _ = set_parent_process_death_signal(Some(Signal::KILL));
+        let _ = rustix::process::set_parent_process_death_signal(Some(Signal::KILL));
+        let Some(folder) = std::env::var_os(FOLDER) else { return };
         let parent = std::os::unix::process::parent_id();
-        if std::env::var_os(ROLL).is_some_and(|roll| !is_of(parent, roll.as_ref())) {
+        let name = std::fs::read_to_string(format!("/proc/{parent}/comm")).unwrap_or_default();
+        // On other hosts it is mpirun's daemon.
+        if !is_of(parent, folder.as_ref()) && name.trim() != "orted" {
             std::process::exit(3); // it ended a moment before
         }
     }
 }
 
-/// Begins to watch this process: nothing takes longer than `patience`. It signs the roll: `RANK.pid` has its process id.
+/// Begins to watch this process: nothing takes longer than `patience`. It comes to the roll, if there is one.
 pub fn begin(patience: Duration) {
-    let (rank, world_size) = started_as();
-    let roll = std::env::var_os(ROLL).map(PathBuf::from);
-    if let Some(roll) = &roll {
-        let _ = write_whole(&roll.join(format!("{rank}.pid")), &std::process::id().to_string());
+    let (rank, world_size) = started_as().unwrap_or((0, 1));
+    let (line, wait, done) = (OnceLock::new(), Mutex::new(None), AtomicBool::new(false));
+    let watch = Watch { rank, world_size, patience, line, done, wait };
+    if WATCH.set(watch).is_err() {
+        return;
     }
-    let watch = Watch { rank, world_size, patience, roll, wait: Mutex::new(None) };
-    if WATCH.set(watch).is_ok() {
-        std::thread::spawn(look);
+    if let Ok(place) = std::env::var(ROLL) {
+        match place.parse().map_err(|e: String| e) {
+            Ok(place) => come_to(&place, false),
+            Err(why) => die(&format!("{ROLL}: {why}")),
+        }
+    }
+    std::thread::spawn(look);
+}
+
+/// Whether this process is on a roll.
+pub(crate) fn is_on_roll() -> bool {
+    line().is_some()
+}
+
+/// Comes to the roll.
+pub(crate) fn come_to(place: &Place, of_rank_0: bool) {
+    let Some(watch) = WATCH.get() else { return };
+    let (tell, culprits) = channel();
+    let joined = place.join(watch.rank, watch.patience);
+    match joined.and_then(|from| Ok((from.get_ref().try_clone()?, from))) {
+        Ok((to, from)) => {
+            let line = watch.line.get_or_init(|| Line {
+                to,
+                of_rank_0,
+                heard: AtomicBool::new(true),
+                ended: AtomicBool::new(false),
+                said: Mutex::new(0),
+                answered: AtomicU64::new(0),
+                culprits: Mutex::new(culprits),
+                hosts: OnceLock::new(),
+            });
+            std::thread::spawn(move || line.hear(from, &tell));
+        }
+        Err(why) => {
+            let who = keeper(of_rank_0);
+            die(&format!("rank {} on {} can't reach {who}: {why}", watch.rank, host()));
+        }
     }
 }
 
-/// Signs that this rank has done its work, and may end.
+/// Who keeps the roll.
+fn keeper(of_rank_0: bool) -> &'static str {
+    if of_rank_0 { "rank 0" } else { "the command that started the ranks" }
+}
+
+/// Says that this rank has done its work, and may end.
 pub(crate) fn done() {
-    if let Some(Watch { rank, roll: Some(roll), .. }) = WATCH.get() {
-        let _ = std::fs::write(roll.join(format!("{rank}.done")), "");
+    if let Some(watch) = WATCH.get() {
+        watch.done.store(true, Ordering::Release);
     }
+    line().map(|line| line.say(&Said::Done));
 }
 
 fn look() {
     let Some(watch) = WATCH.get() else { return };
-    #[cfg(unix)]
-    let parent = std::os::unix::process::parent_id();
+    let (parent, mut quiet, mut last) = (getppid(), Duration::ZERO, Instant::now());
     loop {
         std::thread::sleep(LOOK);
         let wait = watch.wait.lock().map(|wait| wait.clone()).unwrap_or_default();
-        if let Some(Wait { what, since, for_others }) = wait {
-            let others = || -> Vec<usize> {
-                (0..watch.world_size).filter(|rank| *rank != watch.rank).collect()
-            };
-            if for_others && since.elapsed() > sign_after(watch.patience) {
-                sign(&others());
-            }
-            if since.elapsed() > watch.patience {
-                let seconds = watch.patience.as_secs();
-                let did_not_end = format!("{what} did not end within {seconds} s");
-                die(&match for_others.then(|| culprit(&others())) {
-                    None => format!("rank {}: {did_not_end}", watch.rank),
-                    Some(Some(rank)) => {
-                        format!("rank {rank} keeps the others waiting: {did_not_end}")
-                    }
-                    Some(None) => {
-                        format!("{did_not_end}, and all ranks wait: mpirun may have stopped")
-                    }
-                });
-            }
+        if let Some(wait) = wait {
+            see(watch, wait);
         }
-        #[cfg(unix)]
-        if std::os::unix::process::parent_id() != parent {
-            die(&format!("rank {}: mpirun has ended", watch.rank));
+        if getppid() != parent {
+            die(&format!("rank {}: what has started it, has ended", watch.rank));
         }
-        if let Some(roll) = &watch.roll
-            && launcher_is_gone(roll)
-        {
-            die(&format!("rank {}: the command that started the ranks has ended", watch.rank));
+        let Some(line) = watch.line.get() else { continue };
+        if last.elapsed() > BEAT {
+            last = Instant::now();
+            line.say(&Said::Alive);
+        }
+        // In looks and not by the clock: who was stopped for a while hears no one meanwhile.
+        quiet = if line.heard.swap(false, Ordering::AcqRel) { Duration::ZERO } else { quiet + LOOK };
+        if quiet > watch.patience.max(QUIET) {
+            lose(line, quiet);
+        }
+        if line.ended.load(Ordering::Acquire) && !watch.done.load(Ordering::Acquire) {
+            die(&format!("rank {}: {} has ended", watch.rank, keeper(line.of_rank_0)));
         }
     }
 }
 
-/// After how long a wait is signed.
+/// Ends this process, because who keeps the roll is not heard.
+fn lose(line: &Line, since: Duration) -> ! {
+    let who = keeper(line.of_rank_0);
+    let why = format!(
+        "{who} was not heard for {} s: it has stopped, or its host can't be reached",
+        since.as_secs()
+    );
+    say(&why);
+    if !line.of_rank_0 && folder_of_run().is_none() {
+        end_daemon();
+    }
+    die(&why)
+}
+
+/// Ends the daemon of mpirun that has started this process, with what it and MPI would have removed: cut off from mpirun, it
+/// would wait for it. This process ends with it.
+fn end_daemon() {
+    for file in shared_memory() {
+        let _ = std::fs::remove_file(file);
+    }
+    // `ompi.HOST.USER/jf.JOB`
+    let of_job = std::env::var_os("PMIX_SERVER_TMPDIR").map(PathBuf::from).unwrap_or_default();
+    let of_user = of_job.parent().unwrap_or(Path::new(""));
+    if of_user.file_name().is_some_and(|name| name.as_bytes().starts_with(b"ompi.")) {
+        let _ = std::fs::remove_dir_all(&of_job);
+        let _ = std::fs::remove_dir(of_user); // there may be other jobs
+    }
+    let _ = getppid().map(|daemon| kill_process(daemon, Signal::KILL));
+    std::thread::sleep(LEAST_GRACE);
+}
+
+/// Looks at what can't be interrupted.
+fn see(watch: &Watch, Wait { what, since, for_others }: Wait) {
+    let others = || -> Vec<usize> {
+        (0..watch.world_size).filter(|rank| *rank != watch.rank).collect()
+    };
+    let for_others = for_others && is_on_roll();
+    if for_others && since.elapsed() > sign_after(watch.patience) {
+        sign(&others());
+    }
+    if since.elapsed() > watch.patience {
+        let did_not_end = format!("{what} did not end within {} s", watch.patience.as_secs());
+        die(&match for_others.then(|| culprit(&others())) {
+            None => format!("rank {}: {did_not_end}", watch.rank),
+            Some(Some(rank)) => format!("rank {rank} keeps the others waiting: {did_not_end}"),
+            Some(None) => format!("{did_not_end}, and all ranks wait: mpirun may have stopped"),
+        });
+    }
+}
+
+/// After how long a rank says that it waits.
 pub(crate) fn sign_after(patience: Duration) -> Duration {
     patience / 8
 }
 
-/// Signs that this rank waits for one of `ranks`. A wait that is short is not worth it.
+/// Says that this rank waits for one of `ranks`. A wait that is short is not worth it.
 pub(crate) fn sign(ranks: &[usize]) {
-    if let Some(file) = waits_of(WATCH.get().map_or(0, |watch| watch.rank)) {
-        let names: Vec<String> = ranks.iter().map(usize::to_string).collect();
-        let _ = write_whole(&file, &names.join(" "));
-    }
+    line().map(|line| line.say(&Said::Waits(Some(ranks.to_vec()))));
 }
 
 /// Takes that back.
 pub(crate) fn sign_off() {
-    if let Some(file) = waits_of(WATCH.get().map_or(0, |watch| watch.rank)) {
-        let _ = std::fs::remove_file(file);
-    }
-}
-
-fn waits_of(rank: usize) -> Option<PathBuf> {
-    Some(WATCH.get()?.roll.as_ref()?.join(format!("{rank}.waits")))
+    line().map(|line| line.say(&Said::Waits(None)));
 }
 
 /// The rank that this one waits for, when it has waited in vain for `ranks`. A rank that is missed may itself wait for
-/// another: each rank signs for whom it waits, and the one that has not is the culprit. `None` if all wait.
+/// another: each says for whom it waits, and the one that has not is the culprit. `None` if all wait.
 pub(crate) fn culprit(ranks: &[usize]) -> Option<usize> {
-    let signed = |rank: usize| -> Option<Vec<usize>> {
-        let names = std::fs::read_to_string(waits_of(rank)?).ok()?;
-        Some(names.split_whitespace().filter_map(|name| name.parse().ok()).collect())
-    };
+    let (Some(line), Some(watch)) = (line(), WATCH.get()) else { return ranks.first().copied() };
     sign(ranks);
-    if let Some(Watch { roll: Some(_), patience, .. }) = WATCH.get() {
-        // Others may have begun to wait a moment ago, and not signed yet.
-        std::thread::sleep((*patience / 4).clamp(LEAST_GRACE, MOST_GRACE));
+    // Others may have begun to wait a moment ago, and not said so yet.
+    let grace = (watch.patience / 4).clamp(LEAST_GRACE, MOST_GRACE);
+    std::thread::sleep(grace);
+    let culprits = line.culprits.lock().unwrap_or_else(PoisonError::into_inner);
+    line.say(&Said::WhoKeepsUsWaiting(ranks.to_vec()));
+    match culprits.recv_timeout(MOST_GRACE) {
+        Ok(rank) => rank,
+        Err(_) if line.of_rank_0 => Some(0),
+        Err(_) => lose(line, MOST_GRACE),
     }
-    first_not_waiting(ranks, signed)
-}
-
-/// The first of `ranks` that has not signed for whom it waits, or of those that they wait for, and so on.
-fn first_not_waiting(
-    ranks: &[usize],
-    signed: impl Fn(usize) -> Option<Vec<usize>>,
-) -> Option<usize> {
-    let (mut known, mut next) = (Vec::new(), ranks.to_vec());
-    while !next.is_empty() {
-        if let Some(rank) = next.iter().find(|rank| signed(**rank).is_none()) {
-            return Some(*rank);
-        }
-        known.extend(next.iter().copied());
-        next = next.into_iter().filter_map(&signed).flatten().collect();
-        next.retain(|rank| !known.contains(rank));
-    }
-    None
 }
 
 const LEAST_GRACE: Duration = Duration::from_secs(1);
 pub(crate) const MOST_GRACE: Duration = Duration::from_secs(10);
 
-/// A folder for a moment, in the roll if there is one: who is killed leaves nothing elsewhere.
+/// The command's folder for temporary files, if this host is the command's.
+fn folder_of_run() -> Option<PathBuf> {
+    std::env::var_os(FOLDER).map(PathBuf::from).filter(|folder| folder.is_dir())
+}
+
+/// A folder for a moment, in the command's own if this host has it: who is killed leaves nothing elsewhere.
 ///
 /// # Errors
 /// What the system reports.
 pub(crate) fn folder() -> std::io::Result<tempfile::TempDir> {
-    match WATCH.get().and_then(|watch| watch.roll.as_ref()) {
-        Some(roll) => tempfile::tempdir_in(roll),
+    match folder_of_run() {
+        Some(folder) => tempfile::tempdir_in(folder),
         None => tempfile::tempdir(),
     }
 }
 
 /// Notes the shared memory that MPI has made for this rank. MPI removes it at its end, if it comes to that.
 pub(crate) fn note_shared_memory() {
-    if let Some(Watch { rank, roll: Some(roll), .. }) = WATCH.get() {
-        let maps = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
-        let files: BTreeSet<&str> =
-            maps.lines().filter_map(|line| Some(&line[line.find(SHARED_MEMORY)?..])).collect();
-        let files: Vec<&str> = files.into_iter().collect();
-        let _ = write_whole(&roll.join(format!("{rank}.shm")), &files.join("\n"));
-    }
+    line().map(|line| line.say(&Said::SharedMemory(shared_memory())));
 }
 
-/// A rank that finds the file finds all of it: a wait that is half written would be a wait for no one.
-fn write_whole(file: &Path, text: &str) -> std::io::Result<()> {
-    let roll = file.parent().unwrap_or(Path::new("."));
-    let mut new = tempfile::Builder::new().prefix("sign-").tempfile_in(roll)?;
-    new.write_all(text.as_bytes())?;
-    new.persist(file)?;
-    Ok(())
+/// The files of shared memory that MPI has made for this rank and its neighbours.
+fn shared_memory() -> Vec<String> {
+    let maps = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
+    let files: BTreeSet<&str> =
+        maps.lines().filter_map(|line| Some(&line[line.find(SHARED_MEMORY)?..])).collect();
+    files.into_iter().map(String::from).collect()
 }
 
 /// Where Open MPI has it.
 pub(crate) const SHARED_MEMORY: &str = "/dev/shm/vader_segment.";
-
-/// The launcher holds a lock as long as it lives.
-fn launcher_is_gone(roll: &Path) -> bool {
-    match OpenOptions::new().read(true).write(true).open(roll.join("launcher")) {
-        Ok(file) => file.try_lock_shared().is_ok(),
-        Err(_) => true, // it has cleared the roll
-    }
-}
-
-/// What the launcher holds.
-///
-/// # Errors
-/// What the system reports.
-pub(crate) fn hold_roll(roll: &Path) -> std::io::Result<File> {
-    let file = File::create(roll.join("launcher"))?;
-    file.lock()?;
-    Ok(file)
-}
 
 /// Runs `work`, which may wait for other ranks in MPI.
 pub(crate) fn during<R>(what: &str, work: impl FnOnce() -> R) -> R {
@@ -258,31 +364,38 @@ fn watched<R>(what: &str, for_others: bool, work: impl FnOnce() -> R) -> R {
     result
 }
 
-/// What a rank does last when it ends badly: it says why, in the roll, where the launcher reads it, or on standard error if
-/// there is none. Where the launcher is gone, no one reads it, and nothing is left of the roll.
+/// What a rank does last when it ends badly: it says why. Where the command is gone, no one hears it, and nothing is left of
+/// the run's folder.
 pub fn report(why: &str) {
-    let (rank, _) = started_as();
-    let line = why.lines().next().unwrap_or_default();
-    match WATCH.get().and_then(|watch| watch.roll.as_ref()) {
-        Some(roll) => {
-            let file =
-                OpenOptions::new().create(true).append(true).open(roll.join(format!("{rank}.why")));
-            let _ = file.and_then(|mut file| writeln!(file, "{line}"));
-            if launcher_is_gone(roll) {
-                clear(roll);
-            }
+    say(why);
+    if line().is_some_and(|line| !line.of_rank_0 && line.ended.load(Ordering::Acquire))
+        && let Some(folder) = folder_of_run()
+    {
+        clear(&folder);
+    }
+}
+
+/// To the command that has started the ranks, or on standard error if there is none.
+fn say(why: &str) {
+    let why = why.lines().next().unwrap_or_default();
+    match line().filter(|line| !line.of_rank_0) {
+        Some(line) => {
+            let message = line.say(&Said::Why(why.into()));
+            line.until_answered(message, LEAST_GRACE);
         }
         None => {
-            let _ = writeln!(std::io::stderr(), "rank {rank}: {line}");
+            let hosts = line().and_then(|line| line.hosts.get()).map_or(&[][..], Vec::as_slice);
+            let (rank, _) = started_as().unwrap_or_default();
+            let _ = writeln!(std::io::stderr(), "rank {rank}: {}", with_host(why, hosts));
         }
     }
 }
 
-/// Removes the roll, which no one else does now. At the first rank's end, mpirun kills the others where they are: so
-/// none ends before the roll is gone, and until then others may still write there.
-fn clear(roll: &Path) {
+/// Removes the folder, which no one else does now. At the first rank's end, mpirun kills the others where they are: so
+/// none ends before the folder is gone, and until then others may still write there.
+fn clear(folder: &Path) {
     let deadline = Instant::now() + MOST_GRACE;
-    while std::fs::remove_dir_all(roll).is_err() && roll.exists() && Instant::now() < deadline {
+    while std::fs::remove_dir_all(folder).is_err() && folder.exists() && Instant::now() < deadline {
         std::thread::sleep(Duration::from_millis(1));
     }
 }
@@ -291,14 +404,14 @@ fn clear(roll: &Path) {
 pub fn die(why: &str) -> ! {
     report(why);
     // Not `exit`: handlers of MPI may wait, too.
-    let _ = rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL);
+    let _ = kill_process(getpid(), Signal::KILL);
     std::process::exit(3)
 }
 
-/// Whether a process is alive and of the run with this roll: its number may belong to another one by now.
-pub fn is_of(process: u32, roll: &Path) -> bool {
+/// Whether a process is alive and of the run with this folder: its number may belong to another one by now.
+pub fn is_of(process: u32, folder: &Path) -> bool {
     let environment = std::fs::read(format!("/proc/{process}/environ")).unwrap_or_default();
-    let wanted = [ROLL.as_bytes(), b"=", roll.as_os_str().as_bytes()].concat();
+    let wanted = [FOLDER.as_bytes(), b"=", folder.as_os_str().as_bytes()].concat();
     environment.split(|byte| *byte == 0).any(|entry| entry == wanted)
 }
 
@@ -307,44 +420,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_waits_for_another_is_not_the_one() {
-        // 0 waits for 2, 2 for 3; 1 for anyone else.
-        let signed =
-            |rank: usize| [Some(vec![2]), Some(vec![0, 2, 3]), Some(vec![3]), None][rank].clone();
-        assert_eq!(first_not_waiting(&[2], signed), Some(3));
-        assert_eq!(first_not_waiting(&[3], signed), Some(3));
-        assert_eq!(first_not_waiting(&[0, 2, 3], signed), Some(3));
-        let circle = |rank: usize| Some(vec![1 - rank]);
-        assert_eq!(first_not_waiting(&[1], circle), None, "all wait");
-    }
-
-    #[test]
-    fn a_sign_is_never_read_in_halves() {
-        let roll = tempfile::tempdir().unwrap();
-        let file = roll.path().join("0.waits");
-        write_whole(&file, "1 2").unwrap();
-        let read = || std::fs::read_to_string(&file).unwrap();
-        std::thread::scope(|scope| {
-            let writer = scope.spawn(|| (0..2000).for_each(|_| write_whole(&file, "1 2").unwrap()));
-            while !writer.is_finished() {
-                assert_eq!(read(), "1 2");
-            }
-        });
-        assert_eq!(std::fs::read_dir(roll.path()).unwrap().count(), 1);
-    }
-
-    #[test]
-    fn a_roll_is_cleared_while_others_write_there() {
-        let roll = tempfile::tempdir().unwrap();
+    fn the_folder_is_cleared_while_others_write_there() {
+        let folder = tempfile::tempdir().unwrap();
         let write =
-            |number: usize| std::fs::write(roll.path().join((number % 50).to_string()), "").is_ok();
+            |number: usize| std::fs::write(folder.path().join((number % 50).to_string()), "").is_ok();
         std::thread::scope(|scope| {
             for _ in 0..3 {
                 scope.spawn(|| (0..20_000).all(write));
             }
-            while !roll.path().join("49").exists() {}
-            clear(roll.path());
-            assert!(!roll.path().exists());
+            while !folder.path().join("49").exists() {}
+            clear(folder.path());
+            assert!(!folder.path().exists());
         });
     }
 }

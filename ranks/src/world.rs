@@ -3,7 +3,7 @@
 use crate::act::{Answer, Question, answer};
 use crate::communicator::Communicator;
 use crate::error::{Error, Refusal, Result};
-use crate::launch::{Ended, Launch, Started};
+use crate::launch::{Ended, Hosts, Launch, Started};
 use crate::link::threads::{PATIENCE, run_for};
 use protocol::Ends;
 use serde::{Deserialize, Serialize};
@@ -108,6 +108,7 @@ impl OfProcesses {
             threads: None,
             patience,
             piped: true,
+            hosts: Hosts::default(),
         }
         .start()?;
         let Some((to, from)) = started.pipes() else {

@@ -4,14 +4,15 @@
 #![allow(missing_docs)]
 
 use clap::{Args, ValueEnum};
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::str::FromStr;
 
 /// Train the small model with its table split across ranks that are processes, under MPI.
 ///
-/// It needs Open MPI, as nothing else in the course does, and starts itself under mpirun. Each rank has all blocks and
-/// a part of the table's rows, for embedding and output. The table at the end shows for each rank its rows, its memory,
-/// the part of the text's tokens that it owns, the bytes it sent, and its time.
+/// It needs Open MPI, as nothing else in the course does, and starts itself under mpirun, on this machine or on the hosts
+/// that you name. Each rank has all blocks and a part of the table's rows, for embedding and output. The table at the end
+/// shows for each rank its rows, its memory, the part of the text's tokens that it owns, the bytes it sent, and its time.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Examples:
@@ -19,15 +20,33 @@ Examples:
   cargo course ranks -n 2 --text a.txt      2 ranks, your text
   cargo course ranks -n 4 --copies 2        2 ranks share a model, 2 copies
   cargo course ranks --out a --steps 100    with checkpoints in the folder a
+  cargo course ranks --host a:2,b:2         2 ranks on each of two hosts, which
+                                            mpirun reaches with ssh
+  cargo course ranks --hostfile FILE -- --mca btl_tcp_if_include eth0
+                                            what follows -- goes to mpirun
+  mpirun -n 4 target/release/ranks ranks    in a world that is there already,
+  srun --mpi=pmix -n 4 target/release/ranks ranks    nothing is launched
+
+Every host needs this program under the same path, and Open MPI. A host that
+lacks the text is sent it. --out names a folder that all hosts share.
 
 Exit codes:
   0  all ranks did their steps
   2  wrong arguments, no MPI, a text or a folder that can't be used, a rank
      that ended")]
 pub struct RanksArguments {
-    /// Ranks, all copies together. Each copy has 1, 2, 3, 4, 6, 8, 9, 12 or 16.
-    #[arg(short = 'n', long = "ranks", default_value_t = 4, allow_negative_numbers = true)]
-    pub ranks: usize,
+    /// Ranks, all copies together. Each copy has 1, 2, 3, 4, 6, 8, 9, 12 or 16 [default: 4, or as many as mpirun or srun
+    /// has started].
+    #[arg(short = 'n', long = "ranks", allow_negative_numbers = true)]
+    pub ranks: Option<usize>,
+
+    /// Hosts, as mpirun takes them: HOST or HOST:RANKS, with commas between.
+    #[arg(long, value_name = "HOSTS")]
+    pub host: Vec<OsString>,
+
+    /// A file that names the hosts, as mpirun takes it.
+    #[arg(long, value_name = "FILE")]
+    pub hostfile: Vec<PathBuf>,
 
     /// A UTF-8 text file [default: pages of the course's own book].
     #[arg(long, value_name = "FILE")]
@@ -49,7 +68,7 @@ pub struct RanksArguments {
     #[arg(long, value_enum, default_value_t = SumOrder::Fixed)]
     pub order: SumOrder,
 
-    /// Keep checkpoints in this folder, and go on from the newest, with any number of ranks.
+    /// Keep checkpoints in this folder, which all hosts share, and go on from the newest, with any number of ranks.
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
 
@@ -64,6 +83,10 @@ pub struct RanksArguments {
     /// Print a JSON object instead of the table.
     #[arg(long)]
     pub json: bool,
+
+    /// What mpirun is given, too.
+    #[arg(last = true, value_name = "MPIRUN")]
+    pub mpirun: Vec<OsString>,
 
     /// A model that is much too small, for tests.
     #[arg(long, hide = true)]

@@ -5,6 +5,7 @@
 
 use super::{Link, Lost, members, names_of};
 use crate::communicator::{Op, Values};
+use crate::roll::Roll;
 use crate::watch;
 use mpi::collective::SystemOperation;
 use mpi::environment::Universe;
@@ -12,6 +13,7 @@ use mpi::point_to_point::MatchedReceiveVec;
 use mpi::request::{self, Request};
 use mpi::topology::{Color, SimpleCommunicator};
 use mpi::traits::*;
+use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 /// All messages of this course. Those of a pair of ranks arrive in their order, so no more is needed.
@@ -40,8 +42,37 @@ pub fn join(patience: Duration) -> Option<(Universe, Processes)> {
     let world = universe.world();
     let rank = world.rank() as usize;
     let names = (0..world.size() as usize).collect();
+    if !watch::is_on_roll() {
+        begin_roll(&world);
+    }
     watch::note_shared_memory();
     Some((universe, Processes { world, rank, names, patience }))
+}
+
+/// The roll of ranks that no command has started.
+static ROLL: OnceLock<Roll> = OnceLock::new();
+
+/// Rank 0 begins a roll, and tells the others where it is.
+fn begin_roll(world: &SimpleCommunicator) {
+    let first = world.process_at_rank(0);
+    let mut place = match world.rank() {
+        0 => match Roll::begin(world.size() as usize, true) {
+            Ok(roll) => ROLL.get_or_init(|| roll).place().to_string(),
+            Err(why) => watch::die(&format!("rank 0 can't begin a roll: {why}")),
+        },
+        _ => String::new(),
+    }
+    .into_bytes();
+    watch::during("the begin of the roll", || {
+        let mut length = place.len() as u64;
+        first.broadcast_into(&mut length);
+        place.resize(length as usize, 0);
+        first.broadcast_into(&mut place[..]);
+    });
+    match String::from_utf8_lossy(&place).parse() {
+        Ok(place) => watch::come_to(&place, true),
+        Err(why) => watch::die(&format!("rank 0 says where its roll is: {why}")),
+    }
 }
 
 /// Takes leave of the others, if all do so in time.

@@ -3,7 +3,7 @@
 
 use crate::support::{RANKS, Random, alone, refuses, said, text};
 use ranks::checkpoint;
-use ranks::launch::{Ended, Launch, Started};
+use ranks::launch::{Ended, Hosts, Launch, Started};
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -76,11 +76,20 @@ fn a_rank_with_another_batch_is_named() {
 }
 
 /// The living processes of a run.
-fn of_run(roll: &Path) -> Vec<u32> {
+fn of_run(folder: &Path) -> Vec<u32> {
     let entries = std::fs::read_dir("/proc").unwrap().filter_map(Result::ok);
     let numbers =
         entries.filter_map(|entry| entry.file_name().to_string_lossy().parse::<u32>().ok());
-    numbers.filter(|process| ranks::watch::is_of(*process, roll)).collect()
+    numbers.filter(|process| ranks::watch::is_of(*process, folder)).collect()
+}
+
+/// The process of a rank of this run.
+fn rank_of(folder: &Path, rank: usize) -> Option<u32> {
+    let wanted = format!("OMPI_COMM_WORLD_RANK={rank}");
+    of_run(folder).into_iter().find(|process| {
+        let environment = std::fs::read(format!("/proc/{process}/environ")).unwrap_or_default();
+        environment.split(|byte| *byte == 0).any(|entry| entry == wanted.as_bytes())
+    })
 }
 
 fn kill(process: u32) {
@@ -103,7 +112,7 @@ fn long_run(folder: &Path, ranks: usize) -> Launch {
     let arguments =
         arguments.iter().map(Into::into).chain(["-n".into(), ranks.to_string().into()]).collect();
     let patience = Duration::from_secs(60);
-    Launch { program: RANKS.into(), arguments, ranks, threads: None, patience, piped: false }
+    Launch { program: RANKS.into(), arguments, ranks, threads: None, patience, piped: false, hosts: Hosts::default() }
 }
 
 /// Waits until something is so.
@@ -140,7 +149,7 @@ fn killed_at_random(rounds: usize) -> Duration {
             why.starts_with(&expected),
             "round {round}, {pause} ms: {why:?}, expected {expected:?}"
         );
-        assert_eq!(of_run(started.roll()), [0u32; 0], "round {round}: processes are left");
+        assert_eq!(of_run(started.folder()), [0u32; 0], "round {round}: processes are left");
         // Every checkpoint that is there is whole, and none goes back.
         let all = checkpoint::all(&out).unwrap();
         all.iter().for_each(|folder| drop(checkpoint::check(folder).unwrap()));
@@ -188,7 +197,7 @@ fn a_rank_that_mpirun_does_not_miss_is_missed() {
         let why =
             "rank 1 was ended, and mpirun did not notice; the other ranks were ended after it";
         assert_eq!(started.wait(LIMIT), Ended::Badly(why.into()), "{fault:?}");
-        assert_eq!(of_run(started.roll()), [0u32; 0], "{fault:?}: processes are left");
+        assert_eq!(of_run(started.folder()), [0u32; 0], "{fault:?}: processes are left");
     }
 }
 
@@ -204,7 +213,7 @@ fn what_a_rank_says_that_mpirun_does_not_miss_is_heard() {
     stop(started.mpirun());
     let Ended::Badly(why) = started.wait(LIMIT) else { panic!("it ended well") };
     assert!(why.contains("the start of MPI did not end within 5 s"), "{why}");
-    assert_eq!(of_run(started.roll()), [0u32; 0], "processes are left");
+    assert_eq!(of_run(started.folder()), [0u32; 0], "processes are left");
 }
 
 /// A rank that has not even signed, of a run whose mpirun is killed: it is ended, too.
@@ -217,10 +226,10 @@ fn a_rank_that_never_came_is_ended() {
     let mut started = launch.start().unwrap();
     until("two ranks come", || started.processes().iter().flatten().count() == 2);
     // Three ranks and mpirun.
-    until("the third is there", || of_run(started.roll()).len() == 4);
+    until("the third is there", || of_run(started.folder()).len() == 4);
     kill(started.mpirun());
     assert!(matches!(started.wait(LIMIT), Ended::Badly(_)));
-    assert_eq!(of_run(started.roll()), [0u32; 0], "processes are left");
+    assert_eq!(of_run(started.folder()), [0u32; 0], "processes are left");
 }
 
 /// Stops a random rank at random moments, as a debugger does: also within a sum, where others wait for those that wait for it.
@@ -242,7 +251,7 @@ fn stopped_at_random(rounds: usize, order: &str) {
             why.starts_with(&format!("rank {rank} ")),
             "{order}, round {round}, {pause} ms: {rank} stopped: {why}"
         );
-        assert_eq!(of_run(started.roll()), [0u32; 0], "round {round}: processes are left");
+        assert_eq!(of_run(started.folder()), [0u32; 0], "round {round}: processes are left");
     }
 }
 
@@ -272,10 +281,10 @@ fn what_nobody_can_miss_is_missed() {
         until("a checkpoint", || !checkpoint::all(&folder.path().join("out")).unwrap().is_empty());
         who(&started).into_iter().for_each(stop);
         assert_eq!(started.wait(LIMIT), Ended::Badly(expected.into()));
-        assert_eq!(of_run(started.roll()), [0u32; 0], "processes are left");
+        assert_eq!(of_run(started.folder()), [0u32; 0], "processes are left");
     };
     let all = |started: &Started| started.processes().into_iter().flatten().collect();
-    ended(&all, "rank 0 was stopped for more than 3 s");
+    ended(&all, "rank 0 was not heard for more than 3 s: it was stopped, or its host can't be reached");
     ended(&|started| vec![started.mpirun()], "mpirun was stopped for more than 3 s");
 }
 
@@ -283,7 +292,8 @@ fn what_nobody_can_miss_is_missed() {
 struct AtWork {
     folder: tempfile::TempDir,
     command: Child,
-    roll: PathBuf,
+    /// The command's own in that one.
+    run: PathBuf,
 }
 
 impl AtWork {
@@ -292,7 +302,7 @@ impl AtWork {
         Self::with(&[], |folder, _| !checkpoint::all(&folder.join("out")).unwrap().is_empty())
     }
 
-    /// As far as `ready` wants it, which is given its folder and its roll.
+    /// As far as `ready` wants it, which is given its folder and the command's own.
     fn with(more: &[&str], ready: impl Fn(&Path, &Path) -> bool) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let Launch { program, mut arguments, .. } = long_run(folder.path(), 3);
@@ -304,20 +314,19 @@ impl AtWork {
         // A separate group, as a shell gives it.
         command.args(arguments).args(more).env("TMPDIR", &temporary);
         let command = command.process_group(0).stderr(Stdio::piped()).spawn().unwrap();
-        let mut roll = PathBuf::new();
+        let mut run = PathBuf::new();
         until("the ranks are at work", || {
             let mut found = files(&temporary).into_iter().filter(|path| begins(path, "ranks-"));
             found.next().is_some_and(|path| {
-                roll = path;
-                ready(folder.path(), &roll)
+                run = path;
+                ready(folder.path(), &run)
             })
         });
-        Self { folder, command, roll }
+        Self { folder, command, run }
     }
 
     fn rank(&self, rank: usize) -> u32 {
-        let file = self.roll.join(format!("{rank}.pid"));
-        std::fs::read_to_string(file).unwrap().parse().unwrap()
+        rank_of(&self.run, rank).unwrap()
     }
 
     /// The process that the command has started.
@@ -332,7 +341,7 @@ impl AtWork {
     fn end(self) -> (Vec<PathBuf>, String) {
         let output = self.command.wait_with_output().unwrap();
         assert!(!output.status.success());
-        until("all end", || of_run(&self.roll).is_empty());
+        until("all end", || of_run(&self.run).is_empty());
         (files(&self.folder.path().join("temporary")), said(&output))
     }
 }
@@ -352,8 +361,8 @@ fn nothing_is_left_where_temporary_files_lie() {
     let _alone = alone();
     let work = AtWork::new();
     let writes = || {
-        let temporary = work.roll.parent().unwrap();
-        files(&work.roll).iter().chain(&files(temporary)).any(|path| begins(path, ".tmp"))
+        let temporary = work.run.parent().unwrap();
+        files(&work.run).iter().chain(&files(temporary)).any(|path| begins(path, ".tmp"))
     };
     until("a rank writes", writes);
     kill(work.rank(1));
@@ -375,7 +384,7 @@ fn ranks_do_not_outlive_mpirun() {
         let started = launch.start().unwrap();
         begun(&started);
         kill(started.mpirun());
-        until("all end", || of_run(started.roll()).is_empty());
+        until("all end", || of_run(started.folder()).is_empty());
     }
 }
 
@@ -397,9 +406,9 @@ fn no_rank_outlives_all() {
     let _alone = alone();
     for fault in ["2:never", "2:late"] {
         let more = ["--fault", fault, "--patience", "3600"];
-        let mut work = AtWork::with(&more, |_, roll| {
+        let mut work = AtWork::with(&more, |_, run| {
             // Three ranks and mpirun.
-            of_run(roll).len() == 4 && roll.join("0.pid").exists()
+            of_run(run).len() == 4 && rank_of(run, 0).is_some()
         });
         stop(work.rank(0));
         kill(work.mpirun());

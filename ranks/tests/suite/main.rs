@@ -17,6 +17,7 @@
 mod checkpoints;
 mod contract;
 mod faults;
+mod hosts;
 mod invariants;
 mod museum;
 mod refusals;

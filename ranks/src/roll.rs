@@ -1,0 +1,435 @@
+//! The roll of a run: which ranks have come and from which host, for whom each of them waits, and why one ended.
+//!
+//! One process keeps it: the command that starts the ranks, or rank 0 where something else has started them. Every rank
+//! has a connection to it, over which it says something at least every [`BEAT`], so it makes no difference on which host
+//! a rank is. A message is a line of JSON.
+
+use serde::{Deserialize, Serialize};
+use std::fmt::{self, Display, Formatter};
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::net::{IpAddr, Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::str::FromStr;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// How often a rank says that it lives.
+pub(crate) const BEAT: Duration = Duration::from_millis(500);
+/// A rank that is alive is heard within this time, however busy its cores are.
+const QUIET: Duration = Duration::from_secs(5);
+/// How long a connection may take to say who it is.
+const INTRODUCTION: Duration = Duration::from_secs(10);
+/// Bytes of a message at most: one that names all ranks, with room.
+const LONGEST: u64 = 1 << 20;
+
+/// What a rank says.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) enum Said {
+    /// First of all: who it is.
+    Here { token: String, rank: usize, process: u32, host: String },
+    /// That it lives.
+    Alive,
+    /// For whom it waits; `None` when it has stopped waiting.
+    Waits(Option<Vec<usize>>),
+    /// A question: who of these keeps the others waiting?
+    WhoKeepsUsWaiting(Vec<usize>),
+    /// The files of shared memory that MPI has made for it.
+    SharedMemory(Vec<String>),
+    /// That it has done its work, and may end.
+    Done,
+    /// Why it ends.
+    Why(String),
+}
+
+/// What it is told.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) enum Answer {
+    /// That its message was heard.
+    Heard,
+    /// The hosts of all ranks, once all have come.
+    Hosts(Vec<String>),
+    /// The rank that does not wait for another one; `None` if all do.
+    KeepsWaiting(Option<usize>),
+}
+
+/// Writes a message.
+pub(crate) fn send(mut to: &TcpStream, message: &impl Serialize) -> io::Result<()> {
+    let mut line = serde_json::to_vec(message)?;
+    line.push(b'\n');
+    to.write_all(&line)
+}
+
+/// Reads a message; `None` at the end, or if it is none.
+pub(crate) fn receive<M: for<'a> Deserialize<'a>>(from: &mut impl BufRead) -> Option<M> {
+    let mut line = Vec::new();
+    from.take(LONGEST).read_until(b'\n', &mut line).ok()?;
+    serde_json::from_slice(&line).ok()
+}
+
+/// Where the roll of a run is kept, and the word that lets in: `WORD@ADDRESS,ADDRESS`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Place {
+    token: String,
+    /// One for each network that the keeper's host is in. A rank reaches it through one of them.
+    addresses: Vec<SocketAddr>,
+}
+
+impl Display for Place {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let addresses: Vec<String> = self.addresses.iter().map(SocketAddr::to_string).collect();
+        write!(f, "{}@{}", self.token, addresses.join(","))
+    }
+}
+
+impl FromStr for Place {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wrong = || format!("{text:?} is not WORD@ADDRESS,ADDRESS");
+        let (token, addresses) = text.split_once('@').ok_or_else(wrong)?;
+        let addresses = addresses.split(',').map(str::parse).collect::<Result<_, _>>();
+        Ok(Self { token: token.into(), addresses: addresses.map_err(|_| wrong())? })
+    }
+}
+
+impl Place {
+    /// A connection to the keeper, over which it has let in rank `rank`.
+    ///
+    /// # Errors
+    /// No address answers within `limit`.
+    pub(crate) fn join(&self, rank: usize, limit: Duration) -> io::Result<BufReader<TcpStream>> {
+        let here = Said::Here {
+            token: self.token.clone(),
+            rank,
+            process: std::process::id(),
+            host: host(),
+        };
+        let mut last = io::Error::from(io::ErrorKind::AddrNotAvailable);
+        for address in &self.addresses {
+            let try_one = || {
+                // Of several addresses, one of another network may swallow what is sent to it.
+                let stream = TcpStream::connect_timeout(address, limit.min(INTRODUCTION))?;
+                stream.set_nodelay(true)?;
+                send(&stream, &here)?;
+                stream.set_read_timeout(Some(INTRODUCTION))?;
+                let mut from = BufReader::new(stream);
+                match receive(&mut from) {
+                    Some(Answer::Heard) => from.get_ref().set_read_timeout(None).map(|()| from),
+                    _ => Err(io::Error::other("it keeps no roll, or that of another run")),
+                }
+            };
+            match try_one() {
+                Ok(stream) => return Ok(stream),
+                Err(error) => last = error,
+            }
+        }
+        Err(last)
+    }
+}
+
+/// The name of this host.
+pub fn host() -> String {
+    rustix::system::uname().nodename().to_string_lossy().into_owned()
+}
+
+/// What is known of a rank.
+#[derive(Debug, Default)]
+struct Entry {
+    process: Option<u32>,
+    host: String,
+    /// When it last said something.
+    heard: Option<Instant>,
+    /// When its connection ended.
+    ended: Option<Instant>,
+    waits: Option<Vec<usize>>,
+    shared_memory: Vec<String>,
+    done: bool,
+    /// The first reason that it gave, and when.
+    why: Option<(Instant, String)>,
+    to: Option<TcpStream>,
+}
+
+/// The roll, as its keeper has it. Dropped, all connections end, and the ranks with them.
+#[derive(Debug)]
+pub struct Roll {
+    place: Place,
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    entries: Mutex<Vec<Entry>>,
+    closed: AtomicBool,
+}
+
+impl Roll {
+    /// Begins a roll of `world_size` ranks; of other hosts, too, if `everywhere`.
+    ///
+    /// # Errors
+    /// The system gives no socket, or no random numbers.
+    pub fn begin(world_size: usize, everywhere: bool) -> io::Result<Self> {
+        let ip = if everywhere { Ipv4Addr::UNSPECIFIED } else { Ipv4Addr::LOCALHOST };
+        let listener = TcpListener::bind((ip, 0))?;
+        let port = listener.local_addr()?.port();
+        let mut ips = vec![IpAddr::from(Ipv4Addr::LOCALHOST)];
+        if everywhere {
+            // The socket hears IPv4. Ranks of this host find it under the first address.
+            let of_networks = if_addrs::get_if_addrs()?.into_iter().map(|interface| interface.ip());
+            ips.extend(of_networks.filter(|ip| ip.is_ipv4() && !ip.is_loopback()));
+        }
+        let addresses = ips.into_iter().map(|ip| SocketAddr::new(ip, port)).collect();
+        let mut word = [0; 16];
+        std::fs::File::open("/dev/urandom")?.read_exact(&mut word)?;
+        let token = word.iter().map(|byte| format!("{byte:02x}")).collect();
+        let entries = (0..world_size).map(|_| Entry::default()).collect();
+        let shared = Shared { entries: Mutex::new(entries), closed: AtomicBool::new(false) };
+        let roll = Self { place: Place { token, addresses }, shared: Arc::new(shared) };
+        let (shared, token) = (roll.shared.clone(), roll.place.token.clone());
+        std::thread::spawn(move || {
+            for stream in listener.incoming() {
+                if shared.closed.load(Ordering::SeqCst) {
+                    break;
+                }
+                let (shared, token) = (shared.clone(), token.clone());
+                std::thread::spawn(move || shared.listen(&stream.ok()?, &token));
+            }
+        });
+        Ok(roll)
+    }
+
+    /// Where it is kept.
+    pub fn place(&self) -> &Place {
+        &self.place
+    }
+
+    /// The process ids of the ranks that have come so far, in the order of the ranks.
+    pub fn processes(&self) -> Vec<Option<u32>> {
+        self.shared.entries().iter().map(|entry| entry.process).collect()
+    }
+
+    /// The host of each rank that has come.
+    pub fn hosts(&self) -> Vec<String> {
+        self.shared.entries().iter().map(|entry| entry.host.clone()).collect()
+    }
+
+    /// The first rank whose connection ended before it was done.
+    pub(crate) fn gone(&self) -> Option<usize> {
+        let entries = self.shared.entries();
+        let all = entries.iter().enumerate().filter(|(_, entry)| !entry.done);
+        all.filter_map(|(rank, entry)| Some((entry.ended?, rank))).min().map(|(_, rank)| rank)
+    }
+
+    /// A rank that should have been heard, and was not.
+    pub(crate) fn silent(&self) -> Option<usize> {
+        let is_silent = |entry: &Entry| {
+            !entry.done && entry.ended.is_none() && entry.heard.is_some_and(|at| at.elapsed() > QUIET)
+        };
+        self.shared.entries().iter().position(is_silent)
+    }
+
+    /// The reason that a rank gave.
+    pub(crate) fn why(&self, rank: usize) -> Option<(Instant, String)> {
+        self.shared.entries()[rank].why.clone()
+    }
+
+    /// The files of shared memory that MPI has made for the ranks.
+    pub(crate) fn shared_memory(&self) -> Vec<String> {
+        let mut entries = self.shared.entries();
+        entries.iter_mut().flat_map(|entry| std::mem::take(&mut entry.shared_memory)).collect()
+    }
+}
+
+impl Drop for Roll {
+    fn drop(&mut self) {
+        self.shared.closed.store(true, Ordering::SeqCst);
+        for entry in self.shared.entries().iter_mut() {
+            entry.to.take().map(|to| to.shutdown(Shutdown::Both));
+        }
+        // Wakes who listens.
+        drop(self.place.addresses.first().map(TcpStream::connect));
+    }
+}
+
+impl Shared {
+    fn entries(&self) -> MutexGuard<'_, Vec<Entry>> {
+        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Hears one rank until its connection ends. `None` if it is no rank of this run.
+    fn listen(&self, stream: &TcpStream, token: &str) -> Option<()> {
+        stream.set_nodelay(true).ok()?;
+        stream.set_read_timeout(Some(INTRODUCTION)).ok()?;
+        let mut from = BufReader::new(stream);
+        let Said::Here { token: word, rank, process, host } = receive(&mut from)? else {
+            return None;
+        };
+        let to = stream.try_clone().ok()?;
+        {
+            let mut entries = self.entries();
+            let entry = entries.get_mut(rank)?;
+            if word != token || entry.process.is_some() || self.closed.load(Ordering::SeqCst) {
+                return None;
+            }
+            let (process, heard, to) = (Some(process), Some(Instant::now()), Some(to));
+            *entry = Entry { process, host, heard, to, ..Entry::default() };
+        }
+        stream.set_read_timeout(None).ok()?;
+        let _ = send(stream, &Answer::Heard);
+        self.tell_hosts();
+        while let Some(said) = receive(&mut from) {
+            let answer = self.hear(rank, said);
+            let _ = send(stream, &answer);
+        }
+        self.entries()[rank].ended = Some(Instant::now());
+        Some(())
+    }
+
+    /// Once all ranks have come, each is told where the others are.
+    fn tell_hosts(&self) {
+        let entries = self.entries();
+        if entries.iter().all(|entry| entry.process.is_some()) {
+            let hosts = Answer::Hosts(entries.iter().map(|entry| entry.host.clone()).collect());
+            entries.iter().filter_map(|entry| entry.to.as_ref()).for_each(|to| {
+                let _ = send(to, &hosts);
+            });
+        }
+    }
+
+    fn hear(&self, rank: usize, said: Said) -> Answer {
+        let mut entries = self.entries();
+        let entry = &mut entries[rank];
+        entry.heard = Some(Instant::now());
+        match said {
+            Said::Here { .. } | Said::Alive => {}
+            Said::Waits(ranks) => entry.waits = ranks,
+            Said::SharedMemory(files) => entry.shared_memory = files,
+            Said::Done => entry.done = true,
+            Said::Why(why) => drop(entry.why.get_or_insert((Instant::now(), why))),
+            Said::WhoKeepsUsWaiting(ranks) => {
+                let signed = |rank: usize| entries.get(rank)?.waits.clone();
+                return Answer::KeepsWaiting(first_not_waiting(&ranks, signed));
+            }
+        }
+        Answer::Heard
+    }
+}
+
+/// The first of `ranks` that has not said for whom it waits, or of those that they wait for, and so on: a rank that is
+/// missed may itself wait for another. `None` if all wait.
+fn first_not_waiting(
+    ranks: &[usize],
+    signed: impl Fn(usize) -> Option<Vec<usize>>,
+) -> Option<usize> {
+    let (mut known, mut next) = (Vec::new(), ranks.to_vec());
+    while !next.is_empty() {
+        if let Some(rank) = next.iter().find(|rank| signed(**rank).is_none()) {
+            return Some(*rank);
+        }
+        known.extend(next.iter().copied());
+        next = next.into_iter().filter_map(&signed).flatten().collect();
+        next.retain(|rank| !known.contains(rank));
+    }
+    None
+}
+
+/// A reason, and after it the host of the rank that it names, where the ranks are on several.
+pub(crate) fn with_host(why: &str, hosts: &[String]) -> String {
+    let named = || {
+        let behind = why.split_once("rank ")?.1;
+        let digits = behind.split(|c: char| !c.is_ascii_digit()).next()?;
+        hosts.get(digits.parse::<usize>().ok()?).filter(|host| !host.is_empty()).map(|h| (digits, h))
+    };
+    let several = hosts.iter().any(|host| *host != hosts[0]);
+    match named().filter(|_| several) {
+        Some((rank, host)) => format!("{why} (rank {rank} is on {host})"),
+        None => why.into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_waits_for_another_is_not_the_one() {
+        // 0 waits for 2, 2 for 3; 1 for anyone else.
+        let signed =
+            |rank: usize| [Some(vec![2]), Some(vec![0, 2, 3]), Some(vec![3]), None][rank].clone();
+        assert_eq!(first_not_waiting(&[2], signed), Some(3));
+        assert_eq!(first_not_waiting(&[3], signed), Some(3));
+        assert_eq!(first_not_waiting(&[0, 2, 3], signed), Some(3));
+        let circle = |rank: usize| Some(vec![1 - rank]);
+        assert_eq!(first_not_waiting(&[1], circle), None, "all wait");
+    }
+
+    #[test]
+    fn a_host_is_named_where_there_are_several() {
+        let hosts = ["a", "a", "b", ""].map(String::from);
+        let on_b = "rank 2 is stuck (rank 2 is on b)";
+        assert_eq!(with_host("rank 2 is stuck", &hosts), on_b);
+        assert_eq!(with_host("rank 1 is stuck", &hosts[..2]), "rank 1 is stuck");
+        for unknown in ["rank 3 is stuck", "rank 4 is stuck", "all ranks wait"] {
+            assert_eq!(with_host(unknown, &hosts), unknown);
+        }
+        assert_eq!(with_host("rank 0", &[]), "rank 0");
+    }
+
+    fn limit() -> Duration {
+        Duration::from_secs(60)
+    }
+
+    fn until(is: impl Fn() -> bool) {
+        let begun = Instant::now();
+        while !is() {
+            assert!(begun.elapsed() < limit());
+            std::thread::sleep(Duration::from_millis(2));
+        }
+    }
+
+    /// Over a connection, in both directions.
+    #[test]
+    fn what_ranks_say_is_on_the_roll() {
+        let roll = Roll::begin(2, true).unwrap();
+        let place: Place = roll.place().to_string().parse().unwrap();
+        assert_eq!(&place, roll.place());
+        let mut from = [0, 1].map(|rank| place.join(rank, limit()).unwrap());
+        let streams = from.each_ref().map(|from| from.get_ref().try_clone().unwrap());
+        let mut next = |rank: usize| receive::<Answer>(&mut from[rank]).unwrap();
+        let hosts = vec![host(), host()];
+        assert!((0..2).all(|rank| matches!(next(rank), Answer::Hosts(h) if h == hosts)));
+        assert_eq!(roll.processes(), [Some(std::process::id()); 2]);
+        send(&streams[1], &Said::Waits(Some(vec![0]))).unwrap();
+        assert!(matches!(next(1), Answer::Heard));
+        send(&streams[1], &Said::WhoKeepsUsWaiting(vec![0])).unwrap();
+        assert!(matches!(next(1), Answer::KeepsWaiting(Some(0))));
+        send(&streams[0], &Said::Why("no reason".into())).unwrap();
+        assert!(matches!(next(0), Answer::Heard));
+        assert_eq!(roll.why(0).map(|(_, why)| why), Some("no reason".into()));
+        send(&streams[0], &Said::Done).unwrap();
+        assert!(matches!(next(0), Answer::Heard));
+        assert_eq!(roll.gone(), None);
+        streams.iter().for_each(|stream| stream.shutdown(Shutdown::Both).unwrap());
+        until(|| roll.gone().is_some());
+        assert_eq!(roll.gone(), Some(1), "0 was done");
+    }
+
+    #[test]
+    fn who_has_not_the_word_is_not_let_in() {
+        let roll = Roll::begin(1, false).unwrap();
+        let other = Roll::begin(1, false).unwrap();
+        let wrong = Place { token: other.place.token.clone(), ..roll.place.clone() };
+        assert!(wrong.join(0, limit()).is_err());
+        assert!(roll.place.join(1, limit()).is_err(), "there is no rank 1");
+        assert_eq!(roll.processes(), [None]);
+        let _in = roll.place.join(0, limit()).unwrap();
+        assert!(roll.place.join(0, limit()).is_err(), "it is there already");
+    }
+
+    #[test]
+    fn a_roll_that_is_dropped_ends_its_connections() {
+        let roll = Roll::begin(1, false).unwrap();
+        let mut from = roll.place().join(0, limit()).unwrap();
+        drop(roll);
+        while receive::<Answer>(&mut from).is_some() {}
+    }
+}

@@ -1,0 +1,378 @@
+//! Ranks on several hosts. A host here is a process with a network, a name, process numbers, and folders for temporary files
+//! and shared memory of its own; a cable leads from each to a switch. All else of the file system they share. Only who may make such things can run these tests: as root, on Linux,
+//! with `ip` of iproute2.
+
+use crate::support::{RANKS, Random, alone, text};
+use rustix::process::{Pid, Signal, kill_process};
+use std::fs::File;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+/// Far more than any of this takes.
+const LIMIT: Duration = Duration::from_secs(60);
+/// How long a rank waits for another.
+const PATIENCE: u64 = 4;
+
+/// Hosts that are joined by a switch.
+struct Network {
+    hosts: Vec<Host>,
+    /// What mpirun had begun on them.
+    begun: Arc<Mutex<Vec<Child>>>,
+    /// What all of them see.
+    folder: tempfile::TempDir,
+    /// In the names of its devices: no other network has it.
+    number: u32,
+}
+
+struct Host {
+    /// What has made it.
+    maker: Child,
+    /// The process that does nothing but be the host.
+    process: u32,
+}
+
+fn run(program: &str, arguments: &[&str]) -> bool {
+    let mut command = Command::new(program);
+    command.args(arguments).stdout(Stdio::null()).stderr(Stdio::null());
+    command.status().is_ok_and(|status| status.success())
+}
+
+fn ip(arguments: &str) -> bool {
+    run("ip", &arguments.split(' ').collect::<Vec<_>>())
+}
+
+impl Network {
+    /// `None` where this machine lets no one make hosts.
+    fn of(count: usize) -> Option<Self> {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::create_dir(folder.path().join("tmp")).unwrap();
+        let number = std::process::id();
+        let mut network = Self { hosts: Vec::new(), begun: Arc::default(), folder, number };
+        if !ip(&format!("link add qs{number} type bridge forward_delay 0"))
+            || !ip(&format!("link set qs{number} up"))
+        {
+            println!("no hosts can be made here: this needs root and `ip`; nothing was tested");
+            return None;
+        }
+        for host in 0..count {
+            network.add(host);
+        }
+        network.serve();
+        Some(network)
+    }
+
+    /// In place of ssh: the agent that mpirun calls on a host hands `HOST COMMAND` to this process, which begins it there.
+    fn serve(&self) {
+        let requests = self.path().join("requests");
+        assert!(run("mkfifo", &[requests.to_str().unwrap()]));
+        // To be read and written, it has no end.
+        let from = File::options().read(true).write(true).open(&requests).unwrap();
+        let hosts: Vec<u32> = self.hosts.iter().map(|host| host.process).collect();
+        let (temporary, begun) = (self.temporary(), self.begun.clone());
+        std::thread::spawn(move || {
+            for request in BufReader::new(from).lines().map_while(Result::ok) {
+                let (to, command) = request.split_once(' ').unwrap();
+                let host = (0..hosts.len()).find(|host| address(*host) == to).unwrap();
+                let mut shell = on(hosts[host], "sh", &temporary);
+                let shell = shell.args(["-c", command]).stderr(Stdio::null()).spawn().unwrap();
+                begun.lock().unwrap().push(shell);
+            }
+        });
+        let agent = format!("#!/bin/sh\nprintf '%s\\n' \"$*\" > {}\n", requests.display());
+        std::fs::write(self.agent(), agent).unwrap();
+        assert!(run("chmod", &["+x", self.agent().to_str().unwrap()]));
+    }
+
+    fn add(&mut self, host: usize) {
+        let (cable, far) = (self.cable(host), format!("qf{}x{host}", self.number));
+        let folders = format!(
+            "mount -t proc p /proc && mount -t tmpfs t {} && mount -t tmpfs s /dev/shm",
+            self.temporary()
+        );
+        let ready = self.path().join(format!("ready-{host}"));
+        let script = format!(
+            "hostname host-{host} && {folders} && ip link set lo up && touch {} && exec sleep 3600",
+            ready.display()
+        );
+        let mut command = Command::new("unshare");
+        command.args(["-n", "-m", "-u", "-p", "--fork", "sh", "-c", &script]);
+        let maker = command.stderr(Stdio::null()).spawn().unwrap();
+        let children = format!("/proc/{0}/task/{0}/children", maker.id());
+        until("the host is there", || ready.exists());
+        let process = std::fs::read_to_string(children).unwrap().trim().parse().unwrap();
+        self.hosts.push(Host { maker, process });
+        assert!(ip(&format!("link add {cable} type veth peer name {far}")));
+        assert!(ip(&format!("link set {cable} master qs{} up", self.number)));
+        assert!(ip(&format!("link set {far} netns {process}")));
+        let set = |what: &str| assert!(self.on(host, "ip").args(what.split(' ')).status().unwrap().success());
+        set(&format!("addr add {}/24 dev {far}", address(host)));
+        set(&format!("link set {far} up"));
+    }
+
+    fn path(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// The folder for temporary files, of which each host has one of its own.
+    fn temporary(&self) -> String {
+        self.path().join("tmp").display().to_string()
+    }
+
+    fn agent(&self) -> PathBuf {
+        self.path().join("agent")
+    }
+
+    /// The near end of a host's cable.
+    fn cable(&self, host: usize) -> String {
+        format!("qc{}x{host}", self.number)
+    }
+
+    /// Back in after a cut, until others are reached.
+    fn plug_in(&self, host: usize) {
+        assert!(ip(&format!("link set {} up", self.cable(host))));
+        let other = usize::from(host == 0);
+        let hear = format!("exec 3<>/dev/tcp/{}/9; test $? = 0", address(other));
+        // A port where no one listens answers at once that it does not.
+        let reached = || {
+            let said = self.on(host, "timeout").args(["2", "bash", "-c", &hear]).output().unwrap();
+            String::from_utf8_lossy(&said.stderr).contains("refused")
+        };
+        until("the cable leads to the others", reached);
+    }
+
+    /// A program on a host.
+    fn on(&self, host: usize, program: &str) -> Command {
+        on(self.hosts[host].process, program, &self.temporary())
+    }
+
+    /// The living processes of a host, itself not among them.
+    fn processes(&self, host: usize) -> Vec<i32> {
+        let namespace = |process: &str| std::fs::read_link(format!("/proc/{process}/ns/pid")).ok();
+        let itself = self.hosts[host].process.to_string();
+        let wanted = namespace(&itself);
+        let names = std::fs::read_dir("/proc").unwrap().flatten().map(|entry| entry.file_name());
+        let names = names.filter_map(|name| name.into_string().ok());
+        let lives = |name: &String| {
+            std::fs::read(format!("/proc/{name}/cmdline")).is_ok_and(|words| !words.is_empty())
+        };
+        let on_host = |name: &String| {
+            let is_process = name.parse::<i32>().is_ok() && *name != itself;
+            is_process && namespace(name) == wanted && lives(name)
+        };
+        names.filter(on_host).filter_map(|name| name.parse().ok()).collect()
+    }
+
+    /// The program of `cargo course ranks`, begun on the first host, with `of_each` ranks on each.
+    fn ranks(&self, of_each: usize, more: &[&str]) -> Child {
+        let hosts: Vec<String> =
+            (0..self.hosts.len()).map(|host| format!("{}:{of_each}", address(host))).collect();
+        let mut command = self.on(0, RANKS);
+        command.args(["ranks", "--tiny", "-n", &(of_each * self.hosts.len()).to_string()]);
+        command.args(["--host", &hosts.join(","), "--patience", &PATIENCE.to_string()]).args(more);
+        command.args(["--", "--mca", "plm_rsh_agent"]).arg(self.agent());
+        command.args(["--mca", "btl_tcp_if_include", "10.77.0.0/24"]);
+        command.args(["--mca", "oob_tcp_if_include", "10.77.0.0/24"]);
+        command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+    }
+
+    /// What is left on the hosts but they themselves: processes and files.
+    fn left(&self) -> Vec<String> {
+        let of_host = |host: usize| {
+            let processes = self.processes(host).into_iter().map(|process| {
+                let words = std::fs::read(format!("/proc/{process}/cmdline")).unwrap_or_default();
+                format!("host-{host}: {process} {}", String::from_utf8_lossy(&words))
+            });
+            let listed = self.on(host, "find").args([&self.temporary(), "/dev/shm", "-mindepth", "1"]).output();
+            let listed = String::from_utf8_lossy(&listed.unwrap().stdout).into_owned();
+            let files = listed.lines().map(|file| format!("host-{host}: {file}")).collect::<Vec<_>>();
+            processes.chain(files).collect::<Vec<_>>()
+        };
+        (0..self.hosts.len()).flat_map(of_host).collect()
+    }
+
+    fn until_clear(&self) {
+        let deadline = Instant::now() + LIMIT;
+        while !self.left().is_empty() {
+            assert!(Instant::now() < deadline, "left after {LIMIT:?}: {:#?}", self.left());
+            std::thread::sleep(Duration::from_millis(100));
+        }
+    }
+}
+
+impl Drop for Network {
+    fn drop(&mut self) {
+        // First those who are to reap what ends: one that was stopped reaps nothing, and a host waits for that.
+        for begun in self.begun.lock().unwrap().iter_mut() {
+            let _ = begun.kill();
+            let _ = begun.wait();
+        }
+        for host in 0..self.hosts.len() {
+            for process in self.processes(host) {
+                let _ = Pid::from_raw(process).map(|pid| kill_process(pid, Signal::KILL));
+            }
+            let Host { maker, process } = &mut self.hosts[host];
+            let _ = Pid::from_raw(*process as i32).map(|pid| kill_process(pid, Signal::KILL));
+            let _ = maker.wait();
+            ip(&format!("link del {}", self.cable(host)));
+        }
+        ip(&format!("link del qs{}", self.number));
+    }
+}
+
+/// A program on the host of this process.
+fn on(host: u32, program: &str, temporary: &str) -> Command {
+    let mut command = Command::new("nsenter");
+    command.args(["-t", &host.to_string(), "-n", "-m", "-u", "-p", program]).env("TMPDIR", temporary);
+    command
+}
+
+/// Of a host in its network.
+fn address(host: usize) -> String {
+    format!("10.77.0.{}", host + 1)
+}
+
+fn until(what: &str, is: impl Fn() -> bool) {
+    let deadline = Instant::now() + LIMIT;
+    while !is() {
+        assert!(Instant::now() < deadline, "{what}: not within {LIMIT:?}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+fn words(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).replace("\n  ", " ").replace('\n', " ")
+}
+
+/// Weights and losses at the end, as JSON has them.
+fn result(output: &Output) -> (serde_json::Value, serde_json::Value) {
+    assert!(output.status.success(), "{}", words(output));
+    let all: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    (all["losses"].clone(), all["weights"].clone())
+}
+
+#[test]
+fn ranks_on_several_hosts_have_the_bits_of_one() {
+    let _alone = alone();
+    let folder = tempfile::tempdir().unwrap();
+    let file = text(folder.path());
+    let arguments = ["--steps", "5", "--json", "--text", &file];
+    let alone = Command::new(RANKS).args(["ranks", "--tiny", "-n", "1"]).args(arguments).output();
+    let expected = result(&alone.unwrap());
+    for count in [2, 3] {
+        let Some(network) = Network::of(count) else { return };
+        // The text is on no host but the first.
+        let mut there = network.on(0, "sh");
+        there.args(["-c", "cat > $TMPDIR/text"]).stdin(Stdio::piped());
+        let mut there = there.spawn().unwrap();
+        let content = std::fs::read(&file).unwrap();
+        std::io::Write::write_all(&mut there.stdin.take().unwrap(), &content).unwrap();
+        assert!(there.wait().unwrap().success());
+        let text = format!("{}/text", network.temporary());
+        let arguments = ["--steps", "5", "--json", "--text", &text];
+        let output = network.ranks(2, &arguments).wait_with_output().unwrap();
+        assert_eq!(result(&output), expected, "{count} hosts");
+        assert!(network.on(0, "rm").arg(&text).status().unwrap().success());
+        network.until_clear();
+    }
+}
+
+/// What may happen to a host, or to a rank on it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Fault {
+    /// Its cable is pulled out.
+    Cut,
+    /// All of its processes are killed.
+    Killed,
+    /// All of them are stopped.
+    Stopped,
+    /// One rank is killed.
+    RankKilled,
+    /// One rank is stopped.
+    RankStopped,
+}
+
+const FAULTS: [Fault; 5] =
+    [Fault::Cut, Fault::Killed, Fault::Stopped, Fault::RankKilled, Fault::RankStopped];
+
+impl Network {
+    /// The ranks on a host.
+    fn ranks_on(&self, host: usize) -> Vec<i32> {
+        let is_rank = |process: &i32| {
+            let environment = std::fs::read(format!("/proc/{process}/environ")).unwrap_or_default();
+            environment.split(|byte| *byte == 0).any(|entry| entry.starts_with(b"OMPI_COMM_WORLD_RANK="))
+        };
+        self.processes(host).into_iter().filter(is_rank).collect()
+    }
+
+    fn send(&self, host: usize, signal: Signal, to: impl IntoIterator<Item = i32>) {
+        let processes = to.into_iter().filter_map(Pid::from_raw);
+        assert!(host < self.hosts.len());
+        for process in processes {
+            let _ = kill_process(process, signal);
+        }
+    }
+
+    fn disturb(&self, host: usize, fault: Fault) {
+        let (all, ranks) = (self.processes(host), self.ranks_on(host));
+        assert!(!ranks.is_empty(), "host {host} has no ranks");
+        match fault {
+            Fault::Cut => assert!(ip(&format!("link set {} down", self.cable(host)))),
+            Fault::Killed => self.send(host, Signal::KILL, all),
+            Fault::Stopped => self.send(host, Signal::STOP, all),
+            Fault::RankKilled => self.send(host, Signal::KILL, ranks.into_iter().take(1)),
+            Fault::RankStopped => self.send(host, Signal::STOP, ranks.into_iter().take(1)),
+        }
+    }
+}
+
+/// Disturbs runs at random moments: each ends, names the host, and leaves nothing; the next goes on from what it left. The
+/// last one is left alone, and has the bits of one process that was never disturbed.
+fn disturbed(faults: &[(usize, Fault)], count: usize) {
+    let _alone = alone();
+    let folder = tempfile::tempdir().unwrap();
+    let file = text(folder.path());
+    let steps = ["--steps", "60", "--every", "1", "--json", "--text", &file];
+    let once = Command::new(RANKS).args(["ranks", "--tiny", "-n", "1"]).args(steps).output();
+    let expected = result(&once.unwrap()).1;
+    let Some(network) = Network::of(count) else { return };
+    let out = network.path().join("out");
+    let steps = [&steps[..], &["--out", out.to_str().unwrap()]].concat();
+    let mut random = Random::new(31);
+    for (round, (host, fault)) in faults.iter().enumerate() {
+        let begun = ranks::checkpoint::newest(&out).unwrap();
+        let ranks = network.ranks(2, &steps);
+        until("a checkpoint", || ranks::checkpoint::newest(&out).unwrap() > begun);
+        std::thread::sleep(Duration::from_millis(random.below(100) as u64));
+        let disturbed = Instant::now();
+        network.disturb(*host, *fault);
+        let output = ranks.wait_with_output().unwrap();
+        let (took, said) = (disturbed.elapsed().as_secs_f64(), words(&output));
+        assert!(!output.status.success(), "{round}, {fault:?} of {host}: it ended well");
+        println!("{fault:?} of host-{host}: {took:.1} s: {said}");
+        // Who starts the ranks is on host 0.
+        if *host > 0 {
+            let named = said.contains(&format!("is on host-{host})"));
+            assert!(named, "{round}, {fault:?} of {host}: {said}");
+        }
+        // What is stopped ends when it is let go on.
+        network.send(*host, Signal::CONT, network.processes(*host));
+        if *fault == Fault::Killed {
+            // No one is left there who could remove files.
+            let folders = format!("rm -rf {}/* /dev/shm/*", network.temporary());
+            assert!(network.on(*host, "sh").args(["-c", &folders]).status().unwrap().success());
+        }
+        network.until_clear();
+        network.plug_in(*host);
+    }
+    let output = network.ranks(2, &steps).wait_with_output().unwrap();
+    assert_eq!(result(&output).1, expected);
+    network.until_clear();
+}
+
+#[test]
+fn a_host_that_is_lost_is_named() {
+    disturbed(&FAULTS.map(|fault| (1, fault)), 2);
+}
