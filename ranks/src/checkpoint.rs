@@ -448,7 +448,8 @@ fn bytes_of(folder: &Path, part: &Part) -> std::result::Result<Vec<u8>, Refusal>
         return Err(broken(&path, "it is not in the checkpoint's folder"));
     }
     if !path.exists() && !part.host.is_empty() {
-        let advice = format!("it was written on {}; start a rank there, too, or copy it", part.host);
+        let advice =
+            format!("it was written on {}; start a rank there, too, or copy it", part.host);
         return Err(refuse(&path, format!("it is on no host of this run; {advice}")));
     }
     let bytes = bytes(&path)?;

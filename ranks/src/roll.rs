@@ -222,7 +222,9 @@ impl Roll {
     /// A rank that should have been heard, and was not.
     pub(crate) fn silent(&self) -> Option<usize> {
         let is_silent = |entry: &Entry| {
-            !entry.done && entry.ended.is_none() && entry.heard.is_some_and(|at| at.elapsed() > QUIET)
+            !entry.done
+                && entry.ended.is_none()
+                && entry.heard.is_some_and(|at| at.elapsed() > QUIET)
         };
         self.shared.entries().iter().position(is_silent)
     }
@@ -337,7 +339,10 @@ pub(crate) fn with_host(why: &str, hosts: &[String]) -> String {
     let named = || {
         let behind = why.split_once("rank ")?.1;
         let digits = behind.split(|c: char| !c.is_ascii_digit()).next()?;
-        hosts.get(digits.parse::<usize>().ok()?).filter(|host| !host.is_empty()).map(|h| (digits, h))
+        hosts
+            .get(digits.parse::<usize>().ok()?)
+            .filter(|host| !host.is_empty())
+            .map(|h| (digits, h))
     };
     let several = hosts.iter().any(|host| *host != hosts[0]);
     match named().filter(|_| several) {

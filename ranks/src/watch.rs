@@ -208,7 +208,8 @@ fn look() {
             line.say(&Said::Alive);
         }
         // In looks and not by the clock: who was stopped for a while hears no one meanwhile.
-        quiet = if line.heard.swap(false, Ordering::AcqRel) { Duration::ZERO } else { quiet + LOOK };
+        quiet =
+            if line.heard.swap(false, Ordering::AcqRel) { Duration::ZERO } else { quiet + LOOK };
         if quiet > watch.patience.max(QUIET) {
             lose(line, quiet);
         }
@@ -251,9 +252,8 @@ fn end_daemon() {
 
 /// Looks at what can't be interrupted.
 fn see(watch: &Watch, Wait { what, since, for_others }: Wait) {
-    let others = || -> Vec<usize> {
-        (0..watch.world_size).filter(|rank| *rank != watch.rank).collect()
-    };
+    let others =
+        || -> Vec<usize> { (0..watch.world_size).filter(|rank| *rank != watch.rank).collect() };
     let for_others = for_others && is_on_roll();
     if for_others && since.elapsed() > sign_after(watch.patience) {
         sign(&others());
@@ -422,8 +422,9 @@ mod tests {
     #[test]
     fn the_folder_is_cleared_while_others_write_there() {
         let folder = tempfile::tempdir().unwrap();
-        let write =
-            |number: usize| std::fs::write(folder.path().join((number % 50).to_string()), "").is_ok();
+        let write = |number: usize| {
+            std::fs::write(folder.path().join((number % 50).to_string()), "").is_ok()
+        };
         std::thread::scope(|scope| {
             for _ in 0..3 {
                 scope.spawn(|| (0..20_000).all(write));

@@ -100,7 +100,8 @@ fn saved(dir: &Path, step: usize) -> PathBuf {
 
 /// What both ranks of two say when they read it.
 fn refused(folder: &Path) -> String {
-    let read = threads::run(2, |comm| checkpoint::load(comm.as_ref(), comm.as_ref(), folder).map(drop));
+    let read =
+        threads::run(2, |comm| checkpoint::load(comm.as_ref(), comm.as_ref(), folder).map(drop));
     let words = read.into_iter().map(|of_rank| of_rank.unwrap().unwrap_err().to_string());
     let words: Vec<String> = words.collect();
     assert_eq!(words[0], words[1]);
@@ -211,7 +212,9 @@ fn an_index_that_asks_for_what_is_not_there_is_refused() {
         let digest = Sha256::digest(serde_json::to_string_pretty(&index).unwrap());
         index.sha256 = digest.iter().map(|byte| format!("{byte:02x}")).collect();
         fs::write(whole.join("index.json"), serde_json::to_string_pretty(&index).unwrap()).unwrap();
-        let read = threads::run(2, |comm| checkpoint::load(comm.as_ref(), comm.as_ref(), &whole).map(drop));
+        let read = threads::run(2, |comm| {
+            checkpoint::load(comm.as_ref(), comm.as_ref(), &whole).map(drop)
+        });
         read[0].clone().unwrap().unwrap_err().to_string()
     };
     let said = forged(&|index| index.files[0].file = "../outside".into());

@@ -112,7 +112,15 @@ fn long_run(folder: &Path, ranks: usize) -> Launch {
     let arguments =
         arguments.iter().map(Into::into).chain(["-n".into(), ranks.to_string().into()]).collect();
     let patience = Duration::from_secs(60);
-    Launch { program: RANKS.into(), arguments, ranks, threads: None, patience, piped: false, hosts: Hosts::default() }
+    Launch {
+        program: RANKS.into(),
+        arguments,
+        ranks,
+        threads: None,
+        patience,
+        piped: false,
+        hosts: Hosts::default(),
+    }
 }
 
 /// Waits until something is so.
@@ -284,7 +292,10 @@ fn what_nobody_can_miss_is_missed() {
         assert_eq!(of_run(started.folder()), [0u32; 0], "processes are left");
     };
     let all = |started: &Started| started.processes().into_iter().flatten().collect();
-    ended(&all, "rank 0 was not heard for more than 3 s: it was stopped, or its host can't be reached");
+    ended(
+        &all,
+        "rank 0 was not heard for more than 3 s: it was stopped, or its host can't be reached",
+    );
     ended(&|started| vec![started.mpirun()], "mpirun was stopped for more than 3 s");
 }
 

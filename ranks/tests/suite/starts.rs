@@ -5,11 +5,14 @@ use ranks::checkpoint;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
-use std::process::Command;
+use std::process::{Command, Output};
 
 #[test]
 fn what_fits_no_grid_is_refused_before_anything_starts() {
-    refuses(&["-n", "5"], &["must be 1, 2, 3, 4, 6, 8 or 9, which divide its vocabulary of 288, got 5"]);
+    refuses(
+        &["-n", "5"],
+        &["must be 1, 2, 3, 4, 6, 8 or 9, which divide its vocabulary of 288, got 5"],
+    );
     refuses(
         &["-n", "4", "--copies", "3"],
         &["--ranks must be a multiple of --copies, which is 3, got 4"],
@@ -74,6 +77,41 @@ fn a_rank_starts_no_ranks() {
     let output = command.env("QUADRIVIUM_RANKS_ROLL", "").output().unwrap();
     assert_eq!(output.status.code(), Some(2));
     assert!(said(&output).contains("a rank does not start ranks"), "{}", said(&output));
+}
+
+/// Under mpirun itself, nothing is launched: the ranks are those that are there.
+#[test]
+fn a_world_that_is_there_is_taken_as_it_is() {
+    let _alone = alone();
+    let folder = tempfile::tempdir().unwrap();
+    let text = text(folder.path());
+    let steps = ["ranks", "--tiny", "--steps", "4", "--json", "--text", &text];
+    let world = |more: &[&str]| {
+        let mut mpirun = Command::new("mpirun");
+        mpirun.args(["--allow-run-as-root", "--oversubscribe", "-n", "3", RANKS]);
+        mpirun.args(steps).args(more).output().unwrap()
+    };
+    let losses = |output: &Output| {
+        assert!(output.status.success(), "{}", said(output));
+        let run: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(run["losses"].as_array().unwrap().len(), 4);
+        (run["losses"].clone(), run["weights"].clone())
+    };
+    let launched = Command::new(RANKS).args(steps).args(["-n", "3"]).output().unwrap();
+    assert_eq!(losses(&world(&[])), losses(&launched));
+    let other = world(&["-n", "2"]);
+    assert!(!other.status.success());
+    let words = "rank 0: --ranks must be 3, as many as were started, or left out, got 2";
+    assert!(said(&other).contains(words), "{}", said(&other));
+    for (fault, words) in [
+        ("2:stuck:2", "rank 2 did not come to call"),
+        ("0:stuck:2", "rank 0 did not come to call"),
+        ("0:panics:2", "rank 0 panicked: on purpose, at step 2"),
+    ] {
+        let ended = world(&["--patience", "5", "--fault", fault]);
+        assert!(!ended.status.success());
+        assert!(said(&ended).contains(words), "{fault}: {}", said(&ended));
+    }
 }
 
 /// Each rank reads the text, and a pipe can be read once.
