@@ -14,7 +14,7 @@
 //! of its ranks and the index, and what is read from only one of them is sent to the others.
 
 use crate::communicator::{Call, Communicator, accept, fnv};
-use crate::disks::{is_first, read_or_sent};
+use crate::disks::{PROBE, is_first, read_or_sent};
 use crate::error::{Error, Refusal, Result};
 use crate::roll::host;
 use crate::train::Named;
@@ -166,41 +166,82 @@ pub fn newest(dir: &Path) -> std::result::Result<Option<usize>, Refusal> {
     Ok(folders.into_keys().next_back())
 }
 
-/// The step of the newest checkpoint of which all files are on the disk of some rank. A run that ended while it was renamed on
-/// one disk after the other leaves a newer one in parts, which gets a name with a dot. If there are only parts, the newest.
+/// What a disk has of a checkpoint.
+#[derive(Default, Serialize, Deserialize)]
+struct Seen {
+    there: BTreeSet<String>,
+    /// By the index.
+    named: BTreeSet<String>,
+    /// Of the index.
+    digest: BTreeSet<String>,
+}
+
+impl Seen {
+    fn of(folder: &Path) -> std::io::Result<Self> {
+        let index = bytes(&folder.join(INDEX)).ok();
+        let index: Option<Index> = index.and_then(|index| serde_json::from_slice(&index).ok());
+        let digest = index.iter().map(|index| index.sha256.clone()).collect();
+        let named = index.into_iter().flat_map(|index| index.files).map(|part| part.file).collect();
+        let entries = fs::read_dir(folder)?.flatten();
+        let there = entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
+        Ok(Self { there, named, digest })
+    }
+}
+
+/// The step of the newest checkpoint of which all files are on the disk of some rank, and that of the newest of which some
+/// are. They differ after a run that ended while a checkpoint was renamed on one disk after the other, which leaves the one
+/// before whole. If none is whole, both are the newest; `None` if nothing is there.
 ///
 /// # Errors
-/// A folder that can't be read. What [`Communicator::gather`] reports.
-pub fn newest_of_all(comm: &dyn Communicator, dir: &Path) -> Result<Option<usize>> {
-    /// The files that are there, and those that the index names.
-    type Files = BTreeMap<usize, [BTreeSet<String>; 2]>;
-    let seen = || -> std::io::Result<Files> {
-        let files = |(step, folder): (usize, PathBuf)| {
-            let index = bytes(&folder.join(INDEX)).ok();
-            let index: Option<Index> = index.and_then(|index| serde_json::from_slice(&index).ok());
-            let named = index.into_iter().flat_map(|index| index.files).map(|part| part.file);
-            let entries = fs::read_dir(&folder)?.flatten();
-            let there = entries.filter_map(|entry| entry.file_name().into_string().ok());
-            Ok((step, [there.collect(), named.collect()]))
-        };
-        folders(dir, WHOLE)?.into_iter().map(files).collect()
+/// The same on every rank: a folder that can't be read; disks with checkpoints of two runs. What [`Communicator::gather`]
+/// reports.
+pub fn newest_of_all(comm: &dyn Communicator, dir: &Path) -> Result<Option<(usize, usize)>> {
+    let seen = || -> std::io::Result<BTreeMap<usize, Seen>> {
+        let of_step = |(step, folder): (usize, PathBuf)| Ok((step, Seen::of(&folder)?));
+        folders(dir, WHOLE)?.into_iter().map(of_step).collect()
     };
     let mine = agree(comm, "the newest", seen().map_err(|e| refuse(dir, e)))?;
-    let mut all = Files::new();
-    for files in comm.gather(&serde_json::to_vec(&mine).unwrap_or_default())? {
-        let files: Files = serde_json::from_slice(&files).unwrap_or_default();
-        for (step, [there, named]) in files {
-            let [all_there, all_named] = all.entry(step).or_default();
-            all_there.extend(there);
-            all_named.extend(named);
+    let mut all = BTreeMap::<usize, Seen>::new();
+    for of_rank in comm.gather(&serde_json::to_vec(&mine).unwrap_or_default())? {
+        let of_rank: BTreeMap<usize, Seen> = serde_json::from_slice(&of_rank).unwrap_or_default();
+        for (step, Seen { there, named, digest }) in of_rank {
+            let seen = all.entry(step).or_default();
+            seen.there.extend(there);
+            seen.named.extend(named);
+            seen.digest.extend(digest);
         }
     }
-    let whole = all.iter().rev().find(|(_, [there, named])| named.is_subset(there));
-    let newest = whole.or(all.iter().next_back()).map(|(step, _)| *step);
-    for step in mine.into_keys().filter(|step| Some(*step) > newest) {
-        let _ = fs::rename(folder_of(dir, step), named(dir, OLD, step));
+    let Some((&newest, _)) = all.last_key_value() else { return Ok(None) };
+    let whole = all.iter().rev().find(|(_, seen)| seen.named.is_subset(&seen.there));
+    let (step, seen) = whole.map_or((newest, &all[&newest]), |(step, seen)| (*step, seen));
+    if seen.digest.len() > 1 {
+        return Err(Error::Checkpoint {
+            path: folder_of(dir, step).display().to_string(),
+            reason: "hosts have checkpoints of different runs there, and a run needs all files of one; remove it on the \
+                     hosts that shall not be followed"
+                .into(),
+        });
     }
-    Ok(newest)
+    Ok(Some((step, newest)))
+}
+
+/// Puts aside what is newer than a step: parts of a checkpoint that was never whole.
+///
+/// # Errors
+/// The same on every rank: a folder that can't be renamed. What [`Communicator::agree`] reports.
+pub fn forget_newer(comm: &dyn Communicator, dir: &Path, step: usize) -> Result<()> {
+    let rename = || -> std::io::Result<()> {
+        for (newer, folder) in folders(dir, WHOLE)?.into_iter().filter(|(newer, _)| *newer > step) {
+            let aside = named(dir, OLD, newer);
+            if is_ours(&aside) {
+                fs::remove_dir_all(&aside)?;
+            }
+            fs::rename(folder, aside)?;
+        }
+        Ok(())
+    };
+    let renamed = if is_first(comm, dir)? { rename() } else { Ok(()) };
+    agree(comm, "what is newer", renamed.map_err(|e| unwritten(dir, e)))
 }
 
 /// Keeps other runs out of a folder, on each disk, for as long as the results live.
@@ -290,7 +331,8 @@ pub fn save(
     let files = parts.iter().filter_map(|bytes| serde_json::from_slice(bytes).ok()).collect();
     let (run, sha256) = (run.into(), String::new());
     let index = Index { step, run, tensors: entries, files, sha256 }.signed();
-    agree(comm, "the index", once(&|| finish(dir, (&new, &whole), &index)))?;
+    agree(comm, "the index", once(&|| write_index(&new, &index)))?;
+    agree(comm, "its name", once(&|| publish(dir, &new, &whole)))?;
     if first {
         forget_older(dir, step);
     }
@@ -366,14 +408,14 @@ fn hex(bytes: &[u8]) -> String {
     Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-fn finish(
-    dir: &Path,
-    (new, whole): (&Path, &Path),
-    index: &Index,
-) -> std::result::Result<(), Refusal> {
+fn write_index(new: &Path, index: &Index) -> std::result::Result<(), Refusal> {
     let path = new.join(INDEX);
     put(&path, index.text().as_bytes()).map_err(|e| unwritten(&path, e))?;
     sync(new); // the names of the files
+    Ok(())
+}
+
+fn publish(dir: &Path, new: &Path, whole: &Path) -> std::result::Result<(), Refusal> {
     fs::rename(new, whole).map_err(|e| unwritten(whole, e))?;
     sync(dir); // and that of the folder
     Ok(())
@@ -391,6 +433,12 @@ fn forget_older(dir: &Path, step: usize) {
         for folder in folders(dir, left).unwrap_or_default().into_values().filter(|at| is_ours(at))
         {
             let _ = fs::remove_dir_all(folder); // the new one is there: what can't be removed does no harm
+        }
+    }
+    // Of ranks that were killed.
+    for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
+        if entry.file_name().to_string_lossy().starts_with(PROBE) {
+            let _ = fs::remove_file(entry.path());
         }
     }
 }
@@ -448,9 +496,14 @@ fn bytes_of(folder: &Path, part: &Part) -> std::result::Result<Vec<u8>, Refusal>
         return Err(broken(&path, "it is not in the checkpoint's folder"));
     }
     if !path.exists() && !part.host.is_empty() {
-        let advice =
-            format!("it was written on {}; start a rank there, too, or copy it", part.host);
-        return Err(refuse(&path, format!("it is on no host of this run; {advice}")));
+        return Err(refuse(
+            &path,
+            format!(
+                "it was written on {}, and no host of this run has it as it was; start a rank on that host, too, or copy \
+                 the file",
+                part.host
+            ),
+        ));
     }
     let bytes = bytes(&path)?;
     if hex(&bytes) == part.sha256 { Ok(bytes) } else { Err(broken(&path, OTHER_BYTES)) }

@@ -4,6 +4,9 @@ use crate::communicator::{Call, Communicator, accept};
 use crate::error::{Refusal, Result};
 use std::path::Path;
 
+/// How the name begins of a file that a rank makes, for the others to look for.
+pub(crate) const PROBE: &str = ".probe-";
+
 /// Whether this rank is the first of those that see the same folder: it does for them what is done once in a folder, which is
 /// made if it is not there.
 ///
@@ -12,10 +15,11 @@ use std::path::Path;
 pub(crate) fn is_first(comm: &dyn Communicator, folder: &Path) -> Result<bool> {
     let probe = || {
         std::fs::create_dir_all(folder)?;
-        tempfile::Builder::new().prefix(".probe-").tempfile_in(folder)
+        tempfile::Builder::new().prefix(PROBE).tempfile_in(folder)
     };
     let refuse = |e: std::io::Error| {
-        let advice = "make room for it, or name another folder with --out";
+        let advice =
+            "make it a folder in which each rank can write, or name another one with --out";
         Refusal::Other(format!("{}: {e}; {advice}", folder.display()))
     };
     let call = |what| Call::new("a checkpoint", what);

@@ -78,7 +78,7 @@ pub enum Error {
     /// A rank that was started with other settings.
     #[error(
         "rank {rank} was started with {what} {its}, {others} with {theirs}: all ranks need the same; start them \
-         by one command"
+         by one command, and copy one build of the program to all hosts"
     )]
     Setup {
         /// The lowest rank that differs from most.

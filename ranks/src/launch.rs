@@ -11,6 +11,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
 /// How long mpirun has to end its ranks before it is ended itself.
@@ -65,7 +66,8 @@ impl Hosts {
 /// Ranks at work. Dropped, they are ended.
 pub struct Started {
     mpirun: Child,
-    said: Option<std::thread::JoinHandle<String>>,
+    said: Receiver<String>,
+    hosts: Hosts,
     roll: Roll,
     folder: tempfile::TempDir,
     patience: Duration,
@@ -155,14 +157,16 @@ impl Launch {
             what: "mpirun can't be run".into(),
             reason: format!("{e}; {}", learner::ranks::GET_MPI),
         })?;
-        let said = mpirun.stderr.take().map(|mut stderr| {
+        let (tell, said) = channel();
+        if let Some(mut stderr) = mpirun.stderr.take() {
             std::thread::spawn(move || {
                 let mut said = Vec::new();
                 let _ = stderr.read_to_end(&mut said);
-                String::from_utf8_lossy(&said).into_owned()
-            })
-        });
-        Ok(Started { mpirun, said, roll, folder, patience: self.patience })
+                let _ = tell.send(String::from_utf8_lossy(&said).into_owned());
+            });
+        }
+        let (hosts, patience) = (self.hosts.clone(), self.patience);
+        Ok(Started { mpirun, said, hosts, roll, folder, patience })
     }
 }
 
@@ -262,7 +266,7 @@ impl Started {
         Ended::Badly(with_host(why, &self.roll.hosts()))
     }
 
-    /// Ends what still runs. Afterwards there is no process of this run.
+    /// Ends what still runs. Afterwards there is no process of this run on this host.
     pub fn end(&mut self) {
         let ended = |mpirun: &mut Child| !matches!(mpirun.try_wait(), Ok(None));
         if !ended(&mut self.mpirun) {
@@ -297,7 +301,8 @@ impl Started {
         if let Some(signal) = mpirun.and_then(|status| status.signal()) {
             return format!("mpirun was ended by signal {signal}; the ranks were ended after it");
         }
-        let said = self.said.take().and_then(|said| said.join().ok()).unwrap_or_default();
+        // Something else may have mpirun's standard error, too, and keep it open.
+        let said = self.said.recv_timeout(GRACE).unwrap_or_default();
         let ranks = 0..self.roll.processes().len();
         let why = |rank: usize| self.roll.why(rank).map(|(at, line)| (at, rank, line));
         let reports: Vec<_> = ranks.filter_map(why).collect();
@@ -311,17 +316,29 @@ impl Started {
         if let Some((_, _, line)) = reports.into_iter().min() {
             return line;
         }
-        match number_behind(&said, "process rank ").or(self.roll.gone()) {
+        let begins = |line: &&str| {
+            line.strip_prefix("rank ")
+                .is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
+        };
+        if let Some(line) = said.lines().find(begins) {
+            return line.into(); // it could not reach this process
+        }
+        // What mpirun can't start has a number, too.
+        let unstarted = ["the specified executable", "the specified application"];
+        let ended = || number_behind(&said, "process rank ").or(self.roll.gone());
+        match if unstarted.iter().any(|words| said.contains(words)) { None } else { ended() } {
             Some(rank) => {
                 format!("rank {rank} ended without a word; the other ranks were ended after it")
             }
             None => {
-                let last =
-                    said.lines().find(|line| !line.trim().is_empty() && !line.starts_with('-'));
-                format!(
-                    "mpirun could not run the ranks: {}",
-                    last.unwrap_or("it said nothing").trim()
-                )
+                let is_word = |line: &&str| !line.is_empty() && !line.starts_with('-');
+                let lines: Vec<&str> = said.lines().map(str::trim).filter(is_word).collect();
+                // On several hosts, what comes first may be ssh's warning or a host's greeting.
+                let shown =
+                    if self.hosts.is_here() { &lines[..lines.len().min(1)] } else { &lines };
+                let shown =
+                    if shown.is_empty() { "it said nothing".into() } else { shown.join("\n") };
+                format!("mpirun could not run the ranks: {shown}")
             }
         }
     }
@@ -422,10 +439,10 @@ pub fn as_rank<R>(
 
 /// Shares out the cores of this host among its ranks, if nothing else was asked for.
 fn share_cores() {
-    let of_host = std::env::var("OMPI_COMM_WORLD_LOCAL_SIZE").ok().and_then(|n| n.parse().ok());
-    if let Some(of_host) = of_host.filter(|_| std::env::var_os("RAYON_NUM_THREADS").is_none()) {
+    let asked = std::env::var_os("RAYON_NUM_THREADS").is_some();
+    if let Some(of_host) = watch::of_host().filter(|_| !asked) {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        let threads = (cores / std::cmp::max(of_host, 1)).max(1);
+        let threads = (cores / of_host.max(1)).max(1);
         // It fails only if there is a pool already.
         let _ = rayon::ThreadPoolBuilder::new().num_threads(threads).build_global();
     }

@@ -5,8 +5,8 @@
 //! ([`link::processes`]).
 //!
 //! Read in this order: [`communicator`], then the two formulas [`embedding`] and [`loss`], then [`model`] and [`train`].
-//! How ranks agree before they exchange anything is in [`group`], what happens when one dies in [`roll`],
-//! [`watch`] and [`launch`], and what is left on disk in [`checkpoint`]. [`library`] runs the library's own collectives here,
+//! How ranks agree before they exchange anything is in [`group`], what happens when one dies in [`watch`] and
+//! [`launch`], and what is left on disk in [`checkpoint`]. [`library`] runs the library's own collectives here,
 //! [`part`] answers what the contract asks, and [`measure`] times ranks.
 //!
 //! [`Communicator`]: communicator::Communicator
@@ -28,7 +28,7 @@ pub mod measure;
 pub mod model;
 mod own;
 pub mod part;
-pub mod roll;
+mod roll;
 pub mod run;
 pub mod show;
 pub mod size;

@@ -76,16 +76,34 @@ fn check(arguments: &RanksArguments, ranks: usize) -> Result<()> {
 /// # Errors
 /// Arguments that fit no grid; a text or a folder that can't be used; no MPI; a rank that ended, with its reason.
 pub fn launch(arguments: &RanksArguments) -> Result<()> {
-    let ranks = arguments.ranks.unwrap_or(RANKS);
+    let RanksArguments { hostfile, host, mpirun, out, .. } = arguments;
+    let hosts = Hosts { files: hostfile.clone(), names: host.clone(), mpirun: mpirun.clone() };
+    let ranks = match arguments.ranks {
+        None if !hosts.is_here() => {
+            let (name, rule) =
+                ("--ranks", "named along with hosts, whose slots mpirun fills in their order");
+            return Err(Error::Setting { name, rule: rule.into(), got: "none".into() });
+        }
+        ranks => ranks.unwrap_or(RANKS),
+    };
     check(arguments, ranks)?;
+    if let Some(out) = out.as_ref().filter(|out| !hosts.is_here() && out.is_relative()) {
+        let (name, rule) =
+            ("--out", "an absolute path, because hosts may begin in different folders");
+        return Err(Error::Setting { name, rule: rule.into(), got: out.display().to_string() });
+    }
+    if std::env::var_os("SLURM_STEP_NUM_TASKS").is_some_and(|tasks| tasks != "1") {
+        return Err(Error::Start {
+            what: "srun has started tasks that do not know each other".into(),
+            reason: "they meet through PMIx; start them with srun --mpi=pmix".into(),
+        });
+    }
     corpus(&read(arguments)?, arguments, size(arguments))?;
     let program = std::env::current_exe().map_err(|e| Error::Start {
         what: "this program does not find itself".into(),
         reason: e.to_string(),
     })?;
     end_on_interrupt();
-    let RanksArguments { hostfile, host, mpirun, .. } = arguments;
-    let hosts = Hosts { files: hostfile.clone(), names: host.clone(), mpirun: mpirun.clone() };
     let mut started = Launch {
         program,
         arguments: std::env::args_os().skip(1).collect(),
@@ -204,9 +222,9 @@ fn train(
     );
     let lock = |dir: &std::path::PathBuf| checkpoint::lock_all(world.as_ref(), dir);
     let _lock = arguments.out.as_ref().map(lock).transpose()?;
-    let mut step = match &arguments.out {
+    let (mut step, newest) = match &arguments.out {
         Some(dir) => go_on(model.as_mut(), dir, (&run, *steps))?,
-        None => 0,
+        None => (0, 0),
     };
     let begun = step;
     let schedule =
@@ -247,6 +265,7 @@ fn train(
         seconds: before.2.elapsed().as_secs_f64(),
         waited: (waited(model.as_ref()) - before.1).as_secs_f64(),
     };
+    report.in_parts = (newest > begun).then_some(newest);
     report.weights = fingerprint(model.as_mut())?;
     let all = world.gather(&serde_json::to_vec(&mine).unwrap_or_default())?;
     if world.rank() == 0 {
@@ -297,11 +316,11 @@ fn save(model: &mut dyn Steps, dir: &Path, (step, run): (usize, &str)) -> Result
     grid.in_all_copies("a checkpoint", saved)
 }
 
-/// Takes the newest checkpoint, if there is one, and returns its step.
-fn go_on(model: &mut dyn Steps, dir: &Path, (run, steps): (&str, usize)) -> Result<usize> {
+/// Takes the newest checkpoint, if there is one, and returns its step and that of the newest that was begun.
+fn go_on(model: &mut dyn Steps, dir: &Path, (run, steps): (&str, usize)) -> Result<(usize, usize)> {
     let grid = model.grid();
-    let Some(newest) = checkpoint::newest_of_all(grid.world.as_ref(), dir)? else {
-        return Ok(0);
+    let Some((newest, begun)) = checkpoint::newest_of_all(grid.world.as_ref(), dir)? else {
+        return Ok((0, 0));
     };
     let folder = checkpoint::folder_of(dir, newest);
     let (index, state) = checkpoint::load(grid.world.as_ref(), grid.shards.as_ref(), &folder)?;
@@ -318,8 +337,12 @@ fn go_on(model: &mut dyn Steps, dir: &Path, (run, steps): (&str, usize)) -> Resu
         return Err(Error::Checkpoint { path, reason });
     }
     let taken = model.take_state(index.step, &state).map_err(Refusal::from);
-    accept(model.grid().world.as_ref(), Call::new("a checkpoint", "its weights"), taken)?;
-    Ok(index.step)
+    let world = model.grid().world.clone();
+    accept(world.as_ref(), Call::new("a checkpoint", "its weights"), taken)?;
+    if begun > index.step {
+        checkpoint::forget_newer(world.as_ref(), dir, index.step)?;
+    }
+    Ok((index.step, begun))
 }
 
 /// A number that is another one for other weights: of what is cut, put together, and of the blocks. The same on every rank.

@@ -53,6 +53,8 @@ pub struct Run {
     pub in_order: bool,
     /// Steps that were made before, by the checkpoint.
     pub begun: usize,
+    /// The step of a checkpoint that was there in parts, and was passed over for the one before.
+    pub in_parts: Option<usize>,
     /// The loss of each step.
     pub losses: Vec<f32>,
     /// A number that is another one for other weights at the end.
@@ -81,6 +83,7 @@ impl Run {
             copies,
             in_order: order != Order::Any,
             begun,
+            in_parts: None,
             losses: Vec::new(),
             weights: String::new(),
             ranks: Vec::new(),
@@ -126,6 +129,10 @@ pub fn table(run: &Run) -> learner::Result<()> {
         thousands(run.tokens_of_step)
     );
     out.entry("steps", if losses.is_empty() { "none were left" } else { &steps })?;
+    if let Some(newer) = run.in_parts {
+        let words = format!("step {newer} was there in parts only; step {begun} was whole");
+        out.entry("checkpoint", &words)?;
+    }
     if let (Some(first), Some(last)) = (losses.first(), losses.last()) {
         out.entry("loss", &format!("{first:.3} in the first of them, {last:.3} in the last"))?;
     }

@@ -3,7 +3,7 @@
 //! A separate thread looks at a clock. A call into MPI that can't be interrupted has a deadline; past it, or when the
 //! launcher is gone, the process says why and ends itself.
 
-use crate::roll::{Answer, BEAT, Place, Said, host, receive, send, with_host};
+use crate::roll::{Answer, BEAT, Place, Said, TAKES, host, receive, send, with_host};
 use rustix::process::{Signal, getpid, getppid, kill_process};
 use std::collections::BTreeSet;
 use std::io::{BufReader, Write};
@@ -52,6 +52,8 @@ struct Line {
     to: TcpStream,
     /// Whether rank 0 keeps it, because something else than the command has started the ranks.
     of_rank_0: bool,
+    /// Whether the command is on this host.
+    is_here: bool,
     /// Since the thread has looked.
     heard: AtomicBool,
     ended: AtomicBool,
@@ -68,8 +70,9 @@ impl Line {
     fn say(&self, what: &Said) -> u64 {
         let mut said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
         *said += 1;
-        // If it fails, the connection ends, which the thread notices.
-        let _ = send(&self.to, what);
+        if send(&self.to, what).is_err() {
+            self.ended.store(true, Ordering::Release);
+        }
         *said
     }
 
@@ -87,6 +90,7 @@ impl Line {
         while let Some(answer) = receive(&mut from) {
             match answer {
                 Answer::Hosts(hosts) => drop(self.hosts.set(hosts)),
+                Answer::Who(_) | Answer::Welcome(_) => {}
                 Answer::Heard => drop(self.answered.fetch_add(1, Ordering::Release)),
                 Answer::KeepsWaiting(rank) => {
                     self.answered.fetch_add(1, Ordering::Release);
@@ -105,12 +109,22 @@ fn line() -> Option<&'static Line> {
 
 /// The number of this process among those that were started with it, and how many these are; before MPI is asked. `None` if
 /// nothing says so, and this process is no rank.
-pub fn started_as() -> Option<(usize, usize)> {
+pub(crate) fn started_as() -> Option<(usize, usize)> {
     let number = |name: &str| std::env::var(name).ok()?.parse().ok();
     // By mpirun, or by Slurm's srun.
     let starters =
         [("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"), ("PMIX_RANK", "SLURM_STEP_NUM_TASKS")];
     starters.into_iter().find_map(|(rank, size)| number(rank).zip(number(size)))
+}
+
+/// How many ranks of this world are on this host, where mpirun says so.
+pub(crate) fn of_host() -> Option<usize> {
+    std::env::var("OMPI_COMM_WORLD_LOCAL_SIZE").ok()?.parse().ok()
+}
+
+/// Whether all ranks are known to be on this host.
+pub(crate) fn is_all_here() -> bool {
+    of_host().is_some_and(|of_host| started_as().is_some_and(|(_, all)| all == of_host))
 }
 
 /// What each rank does first: it does not outlive mpirun, or what else has started it. Where the system has no such thing,
@@ -122,9 +136,11 @@ pub fn end_with_mpirun() {
         let Some(folder) = std::env::var_os(FOLDER) else { return };
         let parent = std::os::unix::process::parent_id();
         let name = std::fs::read_to_string(format!("/proc/{parent}/comm")).unwrap_or_default();
-        // On other hosts it is mpirun's daemon.
-        if !is_of(parent, folder.as_ref()) && name.trim() != "orted" {
-            std::process::exit(3); // it ended a moment before
+        // On other hosts it is mpirun's daemon, of Open MPI 4 or 5.
+        if !is_of(parent, folder.as_ref()) && !["orted", "prted"].contains(&name.trim()) {
+            let _ =
+                writeln!(std::io::stderr(), "a rank was not started by mpirun, or that has ended");
+            std::process::exit(3);
         }
     }
 }
@@ -138,7 +154,7 @@ pub fn begin(patience: Duration) {
         return;
     }
     if let Ok(place) = std::env::var(ROLL) {
-        match place.parse().map_err(|e: String| e) {
+        match place.parse::<Place>() {
             Ok(place) => come_to(&place, false),
             Err(why) => die(&format!("{ROLL}: {why}")),
         }
@@ -156,11 +172,16 @@ pub(crate) fn come_to(place: &Place, of_rank_0: bool) {
     let Some(watch) = WATCH.get() else { return };
     let (tell, culprits) = channel();
     let joined = place.join(watch.rank, watch.patience);
-    match joined.and_then(|from| Ok((from.get_ref().try_clone()?, from))) {
+    let both = |from: BufReader<TcpStream>| {
+        let to = from.get_ref().try_clone()?;
+        to.set_write_timeout(Some(TAKES)).map(|()| (to, from))
+    };
+    match joined.and_then(both) {
         Ok((to, from)) => {
             let line = watch.line.get_or_init(|| Line {
                 to,
                 of_rank_0,
+                is_here: !of_rank_0 && place.is_here(),
                 heard: AtomicBool::new(true),
                 ended: AtomicBool::new(false),
                 said: Mutex::new(0),
@@ -172,7 +193,12 @@ pub(crate) fn come_to(place: &Place, of_rank_0: bool) {
         }
         Err(why) => {
             let who = keeper(of_rank_0);
-            die(&format!("rank {} on {} can't reach {who}: {why}", watch.rank, host()));
+            die(&format!(
+                "rank {} on {} can't reach {who}: {why}; open the firewall between the hosts, whose ranks connect to \
+                 ports that the system chooses",
+                watch.rank,
+                host()
+            ));
         }
     }
 }
@@ -200,7 +226,7 @@ fn look() {
             see(watch, wait);
         }
         if getppid() != parent {
-            die(&format!("rank {}: what has started it, has ended", watch.rank));
+            die(&format!("rank {}: the process that started it has ended", watch.rank));
         }
         let Some(line) = watch.line.get() else { continue };
         if last.elapsed() > BEAT {
@@ -226,11 +252,11 @@ fn lose(line: &Line, since: Duration) -> ! {
         "{who} was not heard for {} s: it has stopped, or its host can't be reached",
         since.as_secs()
     );
-    say(&why);
-    if !line.of_rank_0 && folder_of_run().is_none() {
+    report(&why);
+    if !line.of_rank_0 && !line.is_here {
         end_daemon();
     }
-    die(&why)
+    end()
 }
 
 /// Ends the daemon of mpirun that has started this process, with what it and MPI would have removed: cut off from mpirun, it
@@ -239,8 +265,7 @@ fn end_daemon() {
     for file in shared_memory() {
         let _ = std::fs::remove_file(file);
     }
-    // `ompi.HOST.USER/jf.JOB`
-    let of_job = std::env::var_os("PMIX_SERVER_TMPDIR").map(PathBuf::from).unwrap_or_default();
+    let of_job = folder_of_job().unwrap_or_default();
     let of_user = of_job.parent().unwrap_or(Path::new(""));
     if of_user.file_name().is_some_and(|name| name.as_bytes().starts_with(b"ompi.")) {
         let _ = std::fs::remove_dir_all(&of_job);
@@ -289,8 +314,12 @@ pub(crate) fn culprit(ranks: &[usize]) -> Option<usize> {
     let (Some(line), Some(watch)) = (line(), WATCH.get()) else { return ranks.first().copied() };
     sign(ranks);
     // Others may have begun to wait a moment ago, and not said so yet.
-    let grace = (watch.patience / 4).clamp(LEAST_GRACE, MOST_GRACE);
-    std::thread::sleep(grace);
+    let until = Instant::now() + (watch.patience / 4).clamp(LEAST_GRACE, MOST_GRACE);
+    while Instant::now() < until {
+        // This may be the thread that says so otherwise.
+        line.say(&Said::Alive);
+        std::thread::sleep(BEAT);
+    }
     let culprits = line.culprits.lock().unwrap_or_else(PoisonError::into_inner);
     line.say(&Said::WhoKeepsUsWaiting(ranks.to_vec()));
     match culprits.recv_timeout(MOST_GRACE) {
@@ -305,15 +334,21 @@ pub(crate) const MOST_GRACE: Duration = Duration::from_secs(10);
 
 /// The command's folder for temporary files, if this host is the command's.
 fn folder_of_run() -> Option<PathBuf> {
-    std::env::var_os(FOLDER).map(PathBuf::from).filter(|folder| folder.is_dir())
+    let folder = line().filter(|line| line.is_here).and_then(|_| std::env::var_os(FOLDER));
+    folder.map(PathBuf::from).filter(|folder| folder.is_dir())
 }
 
-/// A folder for a moment, in the command's own if this host has it: who is killed leaves nothing elsewhere.
+/// What mpirun's daemon on this host has made for the job, and removes after it: `ompi.HOST.USER/jf.JOB`.
+fn folder_of_job() -> Option<PathBuf> {
+    std::env::var_os("PMIX_SERVER_TMPDIR").map(PathBuf::from).filter(|folder| folder.is_dir())
+}
+
+/// A folder for a moment, within one that is removed after the run: a rank that is killed leaves nothing elsewhere.
 ///
 /// # Errors
 /// What the system reports.
 pub(crate) fn folder() -> std::io::Result<tempfile::TempDir> {
-    match folder_of_run() {
+    match folder_of_run().or_else(folder_of_job) {
         Some(folder) => tempfile::tempdir_in(folder),
         None => tempfile::tempdir(),
     }
@@ -386,7 +421,12 @@ fn say(why: &str) {
         None => {
             let hosts = line().and_then(|line| line.hosts.get()).map_or(&[][..], Vec::as_slice);
             let (rank, _) = started_as().unwrap_or_default();
-            let _ = writeln!(std::io::stderr(), "rank {rank}: {}", with_host(why, hosts));
+            let mine = format!("rank {rank}");
+            let why = why
+                .strip_prefix(&mine)
+                .map(|why| why.trim_start_matches(':').trim_start())
+                .unwrap_or(why);
+            let _ = writeln!(std::io::stderr(), "{mine}: {}", with_host(why, hosts));
         }
     }
 }
@@ -403,6 +443,10 @@ fn clear(folder: &Path) {
 /// Ends this process where MPI can't be left in order: without `MPI_Finalize`, which would wait for the others.
 pub fn die(why: &str) -> ! {
     report(why);
+    end()
+}
+
+fn end() -> ! {
     // Not `exit`: handlers of MPI may wait, too.
     let _ = kill_process(getpid(), Signal::KILL);
     std::process::exit(3)

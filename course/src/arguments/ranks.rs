@@ -20,15 +20,16 @@ Examples:
   cargo course ranks -n 2 --text a.txt      2 ranks, your text
   cargo course ranks -n 4 --copies 2        2 ranks share a model, 2 copies
   cargo course ranks --out a --steps 100    with checkpoints in the folder a
-  cargo course ranks --host a:2,b:2         2 ranks on each of two hosts, which
+  cargo course ranks -n 4 --host a:2,b:2    2 ranks on each of two hosts, which
                                             mpirun reaches with ssh
-  cargo course ranks --hostfile FILE -- --mca btl_tcp_if_include eth0
+  cargo course ranks -n 8 --hostfile FILE -- --mca btl_tcp_if_include eth0
                                             what follows -- goes to mpirun
   mpirun -n 4 target/release/ranks ranks    in a world that is there already,
   srun --mpi=pmix -n 4 target/release/ranks ranks    nothing is launched
 
-Every host needs this program under the same path, and Open MPI. A host that
-lacks the text is sent it. --out names a folder that all hosts share.
+Every host needs Open MPI, and this build of the program under the same path. A
+host that lacks the text is sent it. --out names an absolute path on every host:
+a folder that they share, or one on each host's own disk.
 
 Exit codes:
   0  all ranks did their steps
@@ -68,7 +69,7 @@ pub struct RanksArguments {
     #[arg(long, value_enum, default_value_t = SumOrder::Fixed)]
     pub order: SumOrder,
 
-    /// Keep checkpoints in this folder, which all hosts share, and go on from the newest, with any number of ranks.
+    /// Keep checkpoints in this folder, and go on from the newest, with any number of ranks.
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
 
@@ -84,7 +85,7 @@ pub struct RanksArguments {
     #[arg(long)]
     pub json: bool,
 
-    /// What mpirun is given, too.
+    /// Further arguments for mpirun.
     #[arg(last = true, value_name = "MPIRUN")]
     pub mpirun: Vec<OsString>,
 

@@ -56,14 +56,14 @@ static ROLL: OnceLock<Roll> = OnceLock::new();
 fn begin_roll(world: &SimpleCommunicator) {
     let first = world.process_at_rank(0);
     let mut place = match world.rank() {
-        0 => match Roll::begin(world.size() as usize, true) {
+        0 => match Roll::begin(world.size() as usize, !watch::is_all_here()) {
             Ok(roll) => ROLL.get_or_init(|| roll).place().to_string(),
             Err(why) => watch::die(&format!("rank 0 can't begin a roll: {why}")),
         },
         _ => String::new(),
     }
     .into_bytes();
-    watch::during("the begin of the roll", || {
+    watch::during("the start of the roll", || {
         let mut length = place.len() as u64;
         first.broadcast_into(&mut length);
         place.resize(length as usize, 0);

@@ -194,7 +194,7 @@ impl Network {
         let hosts: Vec<String> =
             (0..count).map(|host| format!("{}:{of_each}", address(host))).collect();
         let mut command = self.on(0, RANKS);
-        command.args(["ranks", "--tiny", "-n", &(of_each * count).to_string()]);
+        command.args(["ranks", "-n", &(of_each * count).to_string()]);
         command.args(["--host", &hosts.join(","), "--patience", &PATIENCE.to_string()]).args(more);
         command.args(["--", "--mca", "plm_rsh_agent"]).arg(self.agent());
         command.args(["--mca", "btl_tcp_if_include", "10.77.0.0/24"]);
@@ -288,8 +288,8 @@ fn ranks_on_several_hosts_have_the_bits_of_one() {
     let _alone = alone();
     let folder = tempfile::tempdir().unwrap();
     let file = text(folder.path());
-    let arguments = ["--steps", "5", "--json", "--text", &file];
-    let alone = Command::new(RANKS).args(["ranks", "--tiny", "-n", "1"]).args(arguments).output();
+    let arguments = ["--tiny", "--steps", "5", "--json", "--text", &file];
+    let alone = Command::new(RANKS).args(["ranks", "-n", "1"]).args(arguments).output();
     let expected = result(&alone.unwrap());
     for count in [2, 3] {
         let Some(network) = Network::of(count) else { return };
@@ -301,7 +301,7 @@ fn ranks_on_several_hosts_have_the_bits_of_one() {
         std::io::Write::write_all(&mut there.stdin.take().unwrap(), &content).unwrap();
         assert!(there.wait().unwrap().success());
         let text = format!("{}/text", network.temporary());
-        let arguments = ["--steps", "5", "--json", "--text", &text];
+        let arguments = ["--tiny", "--steps", "5", "--json", "--text", &text];
         let output = network.ranks(2, &arguments).wait_with_output().unwrap();
         assert_eq!(result(&output), expected, "{count} hosts");
         assert!(network.on(0, "rm").arg(&text).status().unwrap().success());
@@ -368,8 +368,8 @@ fn disturbed(faults: &[(usize, Fault)], count: usize, own_disks: bool) {
     let _alone = alone();
     let folder = tempfile::tempdir().unwrap();
     let file = text(folder.path());
-    let steps = ["--steps", "60", "--every", "1", "--json", "--text", &file];
-    let once = Command::new(RANKS).args(["ranks", "--tiny", "-n", "1"]).args(steps).output();
+    let steps = ["--tiny", "--steps", "60", "--every", "1", "--json", "--text", &file];
+    let once = Command::new(RANKS).args(["ranks", "-n", "1"]).args(steps).output();
     let expected = result(&once.unwrap()).1;
     let Some(network) = Network::of(count) else { return };
     let out = if own_disks { network.disk() } else { network.path().join("out") };
@@ -424,14 +424,70 @@ fn hosts_go_on_from_their_own_disks() {
     disturbed(&[(1, Fault::Cut), (0, Fault::Killed), (2, Fault::Stopped)], 3, true);
 }
 
+/// What a user of two machines meets first.
+#[test]
+fn hosts_that_are_not_ready_are_named() {
+    let _alone = alone();
+    let Some(network) = Network::of(2) else { return };
+    let ended = |more: &[&str]| {
+        let output = network.ranks(1, &[&["--tiny"], more].concat()).wait_with_output().unwrap();
+        assert!(!output.status.success());
+        network.until_clear();
+        words(&output)
+    };
+    let said = ended(&["--out", "checkpoints"]);
+    assert!(said.contains("--out must be an absolute path"), "{said}");
+    // The program is not there.
+    let empty = network.path().join("tmp");
+    let hidden = Path::new(RANKS).parent().unwrap().display().to_string();
+    let hide = format!("mount --bind {} {hidden}", empty.display());
+    assert!(network.on(1, "sh").args(["-c", &hide]).status().unwrap().success());
+    let said = ended(&[]);
+    assert!(said.contains(&address(1)) && said.contains(RANKS), "{said}");
+}
+
+/// What the table says that ranks send, beside what goes through the cables of their hosts.
+#[test]
+#[ignore = "a minute, and prints numbers"]
+fn bytes_of_the_table_and_of_the_cables() {
+    let _alone = alone();
+    for order in ["fixed", "any"] {
+        for count in [2, 3, 4] {
+            let Some(network) = Network::of(count) else { return };
+            let through = |host: usize| -> u64 {
+                let counter = format!("/sys/class/net/{}/statistics/rx_bytes", network.cable(host));
+                std::fs::read_to_string(counter).unwrap().trim().parse().unwrap()
+            };
+            // What is sent before and after the steps is not the table's.
+            let of_steps = |steps: &str| {
+                let before: u64 = (0..count).map(through).sum();
+                let arguments = ["--steps", steps, "--json", "--order", order];
+                let output = network.ranks(1, &arguments).wait_with_output().unwrap();
+                assert!(output.status.success(), "{}", words(&output));
+                let run: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+                let ranks = run["ranks"].as_array().unwrap();
+                let sent: u64 = ranks.iter().map(|of| of["sent"].as_u64().unwrap()).sum();
+                [sent, (0..count).map(through).sum::<u64>() - before]
+            };
+            let (few, many) = (of_steps("2"), of_steps("6"));
+            let [table, cables] = [0, 1].map(|i| (many[i] - few[i]) as f64 / 4096.0);
+            println!(
+                "{order}, {count} ranks: {table:.1} KiB a step in the table, {cables:.1} KiB through the cables"
+            );
+            // With headers, and with the signs of life.
+            assert!((1.0..1.5).contains(&(cables / table)), "{table} and {cables}");
+        }
+    }
+}
+
 /// What one host wrote on its own disk is sent to the others, in any number; where it can't be reached, it is told.
 #[test]
 fn a_disk_that_is_missing_is_named() {
     let _alone = alone();
     let folder = tempfile::tempdir().unwrap();
     let file = text(folder.path());
-    let with = |steps| ["--steps", "8", "--every", steps, "--json", "--text", &file];
-    let once = Command::new(RANKS).args(["ranks", "--tiny", "-n", "1"]).args(with("8")).output();
+    let with = |steps| ["--tiny", "--steps", "8", "--every", steps, "--json", "--text", &file];
+    let once = Command::new(RANKS).args(["ranks", "-n", "1"]).args(with("8")).output();
     let expected = result(&once.unwrap()).1;
     let Some(network) = Network::of(3) else { return };
     let out = network.disk().display().to_string();
@@ -441,7 +497,7 @@ fn a_disk_that_is_missing_is_named() {
     network.until_clear();
     let output = network.ranks_on_first(2, 2, &on_disks).wait_with_output().unwrap();
     let said = words(&output);
-    let missing = "step-000004/rank-4-of-6.safetensors: it is on no host of this run; it was written on host-2";
+    let missing = "step-000004/rank-4-of-6.safetensors: it was written on host-2, and no host of this run has it";
     assert!(said.contains(missing), "{said}");
     network.until_clear();
     let output = network.ranks(1, &on_disks).wait_with_output().unwrap();

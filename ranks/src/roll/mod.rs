@@ -4,21 +4,25 @@
 //! has a connection to it, over which it says something at least every [`BEAT`], so it makes no difference on which host
 //! a rank is. A message is a line of JSON.
 
+mod place;
+
+use place::{INTRODUCTION, once, receive_by};
+pub(crate) use place::{Place, host};
 use serde::{Deserialize, Serialize};
-use std::fmt::{self, Display, Formatter};
 use std::io::{self, BufRead, BufReader, Read, Write};
-use std::net::{IpAddr, Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
-use std::str::FromStr;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// How often a rank says that it lives.
 pub(crate) const BEAT: Duration = Duration::from_millis(500);
 /// A rank that is alive is heard within this time, however busy its cores are.
-const QUIET: Duration = Duration::from_secs(5);
-/// How long a connection may take to say who it is.
-const INTRODUCTION: Duration = Duration::from_secs(10);
+const QUIET: Duration = Duration::from_secs(3);
+/// A host that takes no byte within this time is cut off.
+pub(crate) const TAKES: Duration = Duration::from_secs(10);
+/// Connections, besides those of the ranks, that may be saying who they are.
+const STRANGERS: usize = 64;
 /// Bytes of a message at most: one that names all ranks, with room.
 const LONGEST: u64 = 1 << 20;
 
@@ -26,7 +30,7 @@ const LONGEST: u64 = 1 << 20;
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) enum Said {
     /// First of all: who it is.
-    Here { token: String, rank: usize, process: u32, host: String },
+    Here { proof: String, once: String, rank: usize, process: u32, host: String },
     /// That it lives.
     Alive,
     /// For whom it waits; `None` when it has stopped waiting.
@@ -44,6 +48,10 @@ pub(crate) enum Said {
 /// What it is told.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) enum Answer {
+    /// First of all: a number, for it to prove who it is.
+    Who(String),
+    /// That it is let in, and by whom.
+    Welcome(String),
     /// That its message was heard.
     Heard,
     /// The hosts of all ranks, once all have come.
@@ -66,72 +74,6 @@ pub(crate) fn receive<M: for<'a> Deserialize<'a>>(from: &mut impl BufRead) -> Op
     serde_json::from_slice(&line).ok()
 }
 
-/// Where the roll of a run is kept, and the word that lets in: `WORD@ADDRESS,ADDRESS`.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place {
-    token: String,
-    /// One for each network that the keeper's host is in. A rank reaches it through one of them.
-    addresses: Vec<SocketAddr>,
-}
-
-impl Display for Place {
-    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        let addresses: Vec<String> = self.addresses.iter().map(SocketAddr::to_string).collect();
-        write!(f, "{}@{}", self.token, addresses.join(","))
-    }
-}
-
-impl FromStr for Place {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let wrong = || format!("{text:?} is not WORD@ADDRESS,ADDRESS");
-        let (token, addresses) = text.split_once('@').ok_or_else(wrong)?;
-        let addresses = addresses.split(',').map(str::parse).collect::<Result<_, _>>();
-        Ok(Self { token: token.into(), addresses: addresses.map_err(|_| wrong())? })
-    }
-}
-
-impl Place {
-    /// A connection to the keeper, over which it has let in rank `rank`.
-    ///
-    /// # Errors
-    /// No address answers within `limit`.
-    pub(crate) fn join(&self, rank: usize, limit: Duration) -> io::Result<BufReader<TcpStream>> {
-        let here = Said::Here {
-            token: self.token.clone(),
-            rank,
-            process: std::process::id(),
-            host: host(),
-        };
-        let mut last = io::Error::from(io::ErrorKind::AddrNotAvailable);
-        for address in &self.addresses {
-            let try_one = || {
-                // Of several addresses, one of another network may swallow what is sent to it.
-                let stream = TcpStream::connect_timeout(address, limit.min(INTRODUCTION))?;
-                stream.set_nodelay(true)?;
-                send(&stream, &here)?;
-                stream.set_read_timeout(Some(INTRODUCTION))?;
-                let mut from = BufReader::new(stream);
-                match receive(&mut from) {
-                    Some(Answer::Heard) => from.get_ref().set_read_timeout(None).map(|()| from),
-                    _ => Err(io::Error::other("it keeps no roll, or that of another run")),
-                }
-            };
-            match try_one() {
-                Ok(stream) => return Ok(stream),
-                Err(error) => last = error,
-            }
-        }
-        Err(last)
-    }
-}
-
-/// The name of this host.
-pub fn host() -> String {
-    rustix::system::uname().nodename().to_string_lossy().into_owned()
-}
-
 /// What is known of a rank.
 #[derive(Debug, Default)]
 struct Entry {
@@ -146,12 +88,34 @@ struct Entry {
     done: bool,
     /// The first reason that it gave, and when.
     why: Option<(Instant, String)>,
-    to: Option<TcpStream>,
+    to: Option<Arc<Mutex<TcpStream>>>,
+}
+
+impl Entry {
+    fn is_silent(&self) -> bool {
+        let quiet = self.heard.is_some_and(|at| at.elapsed() > QUIET);
+        quiet && !self.done && self.ended.is_none()
+    }
+
+    /// Ends its connection. One that is being written to ends when its time is over.
+    fn shut(&self) {
+        let to = self.to.as_ref().and_then(|to| to.try_lock().ok());
+        let _ = to.map(|to| to.shutdown(Shutdown::Both));
+    }
+}
+
+/// Without a lock on the roll: the other side may be slow to take it. A connection that takes nothing ends.
+fn tell(to: Option<Arc<Mutex<TcpStream>>>, answer: &Answer) {
+    let Some(to) = to else { return };
+    let to = to.lock().unwrap_or_else(PoisonError::into_inner);
+    if send(&to, answer).is_err() {
+        let _ = to.shutdown(Shutdown::Both);
+    }
 }
 
 /// The roll, as its keeper has it. Dropped, all connections end, and the ranks with them.
 #[derive(Debug)]
-pub struct Roll {
+pub(crate) struct Roll {
     place: Place,
     shared: Arc<Shared>,
 }
@@ -159,6 +123,7 @@ pub struct Roll {
 #[derive(Debug)]
 struct Shared {
     entries: Mutex<Vec<Entry>>,
+    strangers: AtomicUsize,
     closed: AtomicBool,
 }
 
@@ -167,48 +132,32 @@ impl Roll {
     ///
     /// # Errors
     /// The system gives no socket, or no random numbers.
-    pub fn begin(world_size: usize, everywhere: bool) -> io::Result<Self> {
+    pub(crate) fn begin(world_size: usize, everywhere: bool) -> io::Result<Self> {
         let ip = if everywhere { Ipv4Addr::UNSPECIFIED } else { Ipv4Addr::LOCALHOST };
         let listener = TcpListener::bind((ip, 0))?;
-        let port = listener.local_addr()?.port();
-        let mut ips = vec![IpAddr::from(Ipv4Addr::LOCALHOST)];
-        if everywhere {
-            // The socket hears IPv4. Ranks of this host find it under the first address.
-            let of_networks = if_addrs::get_if_addrs()?.into_iter().map(|interface| interface.ip());
-            ips.extend(of_networks.filter(|ip| ip.is_ipv4() && !ip.is_loopback()));
-        }
-        let addresses = ips.into_iter().map(|ip| SocketAddr::new(ip, port)).collect();
-        let mut word = [0; 16];
-        std::fs::File::open("/dev/urandom")?.read_exact(&mut word)?;
-        let token = word.iter().map(|byte| format!("{byte:02x}")).collect();
-        let entries = (0..world_size).map(|_| Entry::default()).collect();
-        let shared = Shared { entries: Mutex::new(entries), closed: AtomicBool::new(false) };
-        let roll = Self { place: Place { token, addresses }, shared: Arc::new(shared) };
-        let (shared, token) = (roll.shared.clone(), roll.place.token.clone());
-        std::thread::spawn(move || {
-            for stream in listener.incoming() {
-                if shared.closed.load(Ordering::SeqCst) {
-                    break;
-                }
-                let (shared, token) = (shared.clone(), token.clone());
-                std::thread::spawn(move || shared.listen(&stream.ok()?, &token));
-            }
+        let place = Place::new(listener.local_addr()?.port(), everywhere)?;
+        let shared = Arc::new(Shared {
+            entries: Mutex::new((0..world_size).map(|_| Entry::default()).collect()),
+            strangers: AtomicUsize::new(0),
+            closed: AtomicBool::new(false),
         });
+        let roll = Self { place: place.clone(), shared: shared.clone() };
+        std::thread::Builder::new().spawn(move || shared.let_in(&listener, &place))?;
         Ok(roll)
     }
 
     /// Where it is kept.
-    pub fn place(&self) -> &Place {
+    pub(crate) fn place(&self) -> &Place {
         &self.place
     }
 
     /// The process ids of the ranks that have come so far, in the order of the ranks.
-    pub fn processes(&self) -> Vec<Option<u32>> {
+    pub(crate) fn processes(&self) -> Vec<Option<u32>> {
         self.shared.entries().iter().map(|entry| entry.process).collect()
     }
 
     /// The host of each rank that has come.
-    pub fn hosts(&self) -> Vec<String> {
+    pub(crate) fn hosts(&self) -> Vec<String> {
         self.shared.entries().iter().map(|entry| entry.host.clone()).collect()
     }
 
@@ -221,12 +170,7 @@ impl Roll {
 
     /// A rank that should have been heard, and was not.
     pub(crate) fn silent(&self) -> Option<usize> {
-        let is_silent = |entry: &Entry| {
-            !entry.done
-                && entry.ended.is_none()
-                && entry.heard.is_some_and(|at| at.elapsed() > QUIET)
-        };
-        self.shared.entries().iter().position(is_silent)
+        self.shared.entries().iter().position(Entry::is_silent)
     }
 
     /// The reason that a rank gave.
@@ -244,8 +188,8 @@ impl Roll {
 impl Drop for Roll {
     fn drop(&mut self) {
         self.shared.closed.store(true, Ordering::SeqCst);
-        for entry in self.shared.entries().iter_mut() {
-            entry.to.take().map(|to| to.shutdown(Shutdown::Both));
+        for entry in self.shared.entries().iter() {
+            entry.shut();
         }
         // Wakes who listens.
         drop(self.place.addresses.first().map(TcpStream::connect));
@@ -257,44 +201,88 @@ impl Shared {
         self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Hears one rank until its connection ends. `None` if it is no rank of this run.
-    fn listen(&self, stream: &TcpStream, token: &str) -> Option<()> {
+    /// Listens until the roll is dropped.
+    fn let_in(self: &Arc<Self>, listener: &TcpListener, place: &Place) {
+        for stream in listener.incoming() {
+            if self.closed.load(Ordering::SeqCst) {
+                break;
+            }
+            let (shared, place) = (self.clone(), place.clone());
+            let Ok(stream) = stream else {
+                std::thread::sleep(BEAT); // there are too many files: some may be closed meanwhile
+                continue;
+            };
+            let most = self.entries().len() + STRANGERS;
+            if self.strangers.fetch_add(1, Ordering::SeqCst) >= most {
+                self.strangers.fetch_sub(1, Ordering::SeqCst);
+                continue;
+            }
+            let listen = move || {
+                let introduced = shared.introduce(stream, &place);
+                shared.strangers.fetch_sub(1, Ordering::SeqCst);
+                if let Some((rank, from)) = introduced {
+                    shared.listen(rank, from);
+                }
+            };
+            if std::thread::Builder::new().spawn(listen).is_err() {
+                self.strangers.fetch_sub(1, Ordering::SeqCst);
+            }
+        }
+    }
+
+    /// The rank that a connection is from. `None` if it is no rank of this run.
+    fn introduce(&self, stream: TcpStream, place: &Place) -> Option<(usize, BufReader<TcpStream>)> {
+        let (until, mine) = (Instant::now() + INTRODUCTION, once().ok()?);
         stream.set_nodelay(true).ok()?;
-        stream.set_read_timeout(Some(INTRODUCTION)).ok()?;
+        stream.set_write_timeout(Some(TAKES)).ok()?;
+        send(&stream, &Answer::Who(mine.clone())).ok()?;
+        let to = stream.try_clone().ok()?;
         let mut from = BufReader::new(stream);
-        let Said::Here { token: word, rank, process, host } = receive(&mut from)? else {
+        let Said::Here { proof, once, rank, process, host } = receive_by(&mut from, until)? else {
             return None;
         };
-        let to = stream.try_clone().ok()?;
+        from.get_ref().set_read_timeout(None).ok()?;
         {
             let mut entries = self.entries();
             let entry = entries.get_mut(rank)?;
-            if word != token || entry.process.is_some() || self.closed.load(Ordering::SeqCst) {
+            let is_rank = proof == place.proof("rank", &mine) && entry.process.is_none();
+            if !is_rank || self.closed.load(Ordering::SeqCst) {
                 return None;
             }
-            let (process, heard, to) = (Some(process), Some(Instant::now()), Some(to));
+            // Before any other message to it.
+            send(&to, &Answer::Welcome(place.proof("keeper", &once))).ok()?;
+            let (process, heard) = (Some(process), Some(Instant::now()));
+            let to = Some(Arc::new(Mutex::new(to)));
             *entry = Entry { process, host, heard, to, ..Entry::default() };
         }
-        stream.set_read_timeout(None).ok()?;
-        let _ = send(stream, &Answer::Heard);
         self.tell_hosts();
+        Some((rank, from))
+    }
+
+    /// Hears one rank until its connection ends.
+    fn listen(&self, rank: usize, mut from: BufReader<TcpStream>) {
         while let Some(said) = receive(&mut from) {
             let answer = self.hear(rank, said);
-            let _ = send(stream, &answer);
+            let to = self.entries()[rank].to.clone();
+            tell(to, &answer);
         }
-        self.entries()[rank].ended = Some(Instant::now());
-        Some(())
+        let mut entries = self.entries();
+        // Who has gone waits for no one.
+        (entries[rank].ended, entries[rank].waits) = (Some(Instant::now()), None);
     }
 
     /// Once all ranks have come, each is told where the others are.
     fn tell_hosts(&self) {
-        let entries = self.entries();
-        if entries.iter().all(|entry| entry.process.is_some()) {
-            let hosts = Answer::Hosts(entries.iter().map(|entry| entry.host.clone()).collect());
-            entries.iter().filter_map(|entry| entry.to.as_ref()).for_each(|to| {
-                let _ = send(to, &hosts);
-            });
-        }
+        let (hosts, all) = {
+            let entries = self.entries();
+            if entries.iter().any(|entry| entry.process.is_none()) {
+                return;
+            }
+            let hosts = entries.iter().map(|entry| entry.host.clone()).collect();
+            let all: Vec<_> = entries.iter().map(|entry| entry.to.clone()).collect();
+            (Answer::Hosts(hosts), all)
+        };
+        all.into_iter().for_each(|to| tell(to, &hosts));
     }
 
     fn hear(&self, rank: usize, said: Said) -> Answer {
@@ -308,7 +296,9 @@ impl Shared {
             Said::Done => entry.done = true,
             Said::Why(why) => drop(entry.why.get_or_insert((Instant::now(), why))),
             Said::WhoKeepsUsWaiting(ranks) => {
-                let signed = |rank: usize| entries.get(rank)?.waits.clone();
+                // Who is not heard may have been cut off while it waited.
+                let signed =
+                    |rank: usize| entries.get(rank).filter(|of| !of.is_silent())?.waits.clone();
                 return Answer::KeepsWaiting(first_not_waiting(&ranks, signed));
             }
         }
@@ -329,6 +319,8 @@ fn first_not_waiting(
         }
         known.extend(next.iter().copied());
         next = next.into_iter().filter_map(&signed).flatten().collect();
+        next.sort_unstable();
+        next.dedup();
         next.retain(|rank| !known.contains(rank));
     }
     None
@@ -422,12 +414,28 @@ mod tests {
     fn who_has_not_the_word_is_not_let_in() {
         let roll = Roll::begin(1, false).unwrap();
         let other = Roll::begin(1, false).unwrap();
-        let wrong = Place { token: other.place.token.clone(), ..roll.place.clone() };
+        // The word of the other, at this address.
+        let mut wrong = other.place.clone();
+        wrong.addresses = roll.place.addresses.clone();
         assert!(wrong.join(0, limit()).is_err());
         assert!(roll.place.join(1, limit()).is_err(), "there is no rank 1");
         assert_eq!(roll.processes(), [None]);
         let _in = roll.place.join(0, limit()).unwrap();
         assert!(roll.place.join(0, limit()).is_err(), "it is there already");
+    }
+
+    /// Bytes that come one by one are no way to hold a place.
+    #[test]
+    fn who_does_not_introduce_itself_is_left() {
+        let roll = Roll::begin(1, false).unwrap();
+        let address = roll.place.addresses[0];
+        let silent: Vec<TcpStream> =
+            (0..200).map(|_| TcpStream::connect(address).unwrap()).collect();
+        until(|| roll.shared.strangers.load(Ordering::SeqCst) == 1 + STRANGERS);
+        // More are not heard at all, and these only for a while.
+        until(|| roll.shared.strangers.load(Ordering::SeqCst) == 0);
+        let _in = roll.place.join(0, limit()).unwrap();
+        drop(silent);
     }
 
     #[test]
