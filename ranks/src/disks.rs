@@ -19,7 +19,7 @@ pub(crate) fn is_first(comm: &dyn Communicator, folder: &Path) -> Result<bool> {
     };
     let refuse = |e: std::io::Error| {
         let advice =
-            "make it a folder in which each rank can write, or name another one with --out";
+            "make it a folder in which each rank can write, or name another folder with --out";
         Refusal::Other(format!("{}: {e}; {advice}", folder.display()))
     };
     let call = |what| Call::new("a checkpoint", what);

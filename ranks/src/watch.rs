@@ -15,7 +15,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Where the [roll](crate::roll) is kept, in the environment of ranks that the command has started.
+/// Where the roll is kept, in the environment of ranks that the command has started.
 pub const ROLL: &str = "QUADRIVIUM_RANKS_ROLL";
 /// The command's folder for temporary files, also in their environment. On its host it names the run: no process of
 /// another run has it.

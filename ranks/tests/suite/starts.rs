@@ -106,7 +106,7 @@ fn a_world_that_is_there_is_taken_as_it_is() {
     for (fault, words) in [
         ("2:stuck:2", "rank 2 did not come to call"),
         ("0:stuck:2", "rank 0 did not come to call"),
-        ("0:panics:2", "rank 0 panicked: on purpose, at step 2"),
+        ("0:panics:2", "rank 0: panicked: on purpose, at step 2"),
     ] {
         let ended = world(&["--patience", "5", "--fault", fault]);
         assert!(!ended.status.success());
