@@ -138,8 +138,9 @@ pub fn end_with_mpirun() {
         let name = std::fs::read_to_string(format!("/proc/{parent}/comm")).unwrap_or_default();
         // On other hosts it is mpirun's daemon, of Open MPI 4 or 5.
         if !is_of(parent, folder.as_ref()) && !["orted", "prted"].contains(&name.trim()) {
-            let _ =
-                writeln!(std::io::stderr(), "a rank was not started by mpirun, or that has ended");
+            let why =
+                "a rank has no mpirun above it: that has ended, or something else started the rank";
+            let _ = writeln!(std::io::stderr(), "{why}");
             std::process::exit(3);
         }
     }
