@@ -6,7 +6,7 @@
 //! DIR/step-000100/rank-1-of-4.safetensors  the second quarter
 //! ```
 //!
-//! It is written as `.new-step-000100`. Only when every rank has said that its file is on the disk, the index is written
+//! It is written as `.new-step-000100`. Only when every rank has said that its file is on the disk is the index written
 //! and the folder renamed. The one before gets a name with a dot, too, before its files are removed. A run that is killed
 //! leaves one whole checkpoint or two, and perhaps a folder with a dot, which the next one removes.
 //!
@@ -218,7 +218,7 @@ pub fn newest_of_all(comm: &dyn Communicator, dir: &Path) -> Result<Option<(usiz
         return Err(Error::Checkpoint {
             path: folder_of(dir, step).display().to_string(),
             reason: "hosts have checkpoints of different runs there, and a run needs all files of one; remove it on the \
-                     hosts that shall not be followed"
+                     hosts whose run is not to be continued"
                 .into(),
         });
     }
@@ -499,7 +499,7 @@ fn bytes_of(folder: &Path, part: &Part) -> std::result::Result<Vec<u8>, Refusal>
         return Err(refuse(
             &path,
             format!(
-                "it was written on {}, and no host of this run has it as it was; start a rank on that host, too, or copy \
+                "it was written on {}, and no host of this run has it unchanged; start a rank on that host, too, or copy \
                  the file",
                 part.host
             ),

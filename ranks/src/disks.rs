@@ -4,10 +4,10 @@ use crate::communicator::{Call, Communicator, accept};
 use crate::error::{Refusal, Result};
 use std::path::Path;
 
-/// How the name begins of a file that a rank makes, for the others to look for.
+/// How the name of the file begins that each rank makes for the others to look for.
 pub(crate) const PROBE: &str = ".probe-";
 
-/// Whether this rank is the first of those that see the same folder: it does for them what is done once in a folder, which is
+/// Whether this rank is the first of those that see the same folder: the first does what is needed once per folder, which is
 /// made if it is not there.
 ///
 /// # Errors
@@ -28,7 +28,7 @@ pub(crate) fn is_first(comm: &dyn Communicator, folder: &Path) -> Result<bool> {
     let names = comm.gather(name.as_bytes())?;
     let is_here = |name: &Vec<u8>| folder.join(String::from_utf8_lossy(name).as_ref()).exists();
     let first = names.iter().position(is_here);
-    // No probe goes before all have looked.
+    // No probe is removed before all have looked.
     comm.agree(call("who shares a folder"), Ok(()))?;
     Ok(first == Some(comm.rank()))
 }

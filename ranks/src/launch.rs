@@ -43,7 +43,7 @@ pub struct Launch {
 pub struct Hosts {
     /// Files that name them.
     pub files: Vec<PathBuf>,
-    /// Their names: `HOST` or `HOST:RANKS`, with commas between.
+    /// Their names: `HOST` or `HOST:RANKS`, separated by commas.
     pub names: Vec<OsString>,
     /// What else mpirun is given.
     pub mpirun: Vec<OsString>,
@@ -120,7 +120,7 @@ impl Launch {
         let folder = tempfile::Builder::new().prefix("ranks-").tempdir();
         let folder = folder.map_err(|e| failed("no folder for the ranks could be made", e))?;
         let roll = Roll::begin(self.ranks, !self.hosts.is_here());
-        let roll = roll.map_err(|e| failed("no roll could be begun", e))?;
+        let roll = roll.map_err(|e| failed("the roll could not be started", e))?;
         let mut mpirun = Command::new("mpirun");
         mpirun.args(["-n", &self.ranks.to_string()]);
         if self.hosts.is_here() {
@@ -228,7 +228,7 @@ impl Started {
                     let (rank, seconds) =
                         (silent.what().unwrap_or_default(), self.patience.as_secs());
                     return self.told(&format!(
-                        "rank {rank} was not heard for more than {seconds} s: it was stopped, or its host can't be reached"
+                        "rank {rank} sent nothing for more than {seconds} s: it was stopped, or its host can't be reached"
                     ));
                 }
                 Ok(None) if stopped.longer_than(most) => {

@@ -81,7 +81,7 @@ pub fn launch(arguments: &RanksArguments) -> Result<()> {
     let ranks = match arguments.ranks {
         None if !hosts.is_here() => {
             let (name, rule) =
-                ("--ranks", "named along with hosts, whose slots mpirun fills in their order");
+                ("--ranks", "given if hosts are, because mpirun fills their slots in order");
             return Err(Error::Setting { name, rule: rule.into(), got: "none".into() });
         }
         ranks => ranks.unwrap_or(RANKS),
@@ -188,7 +188,7 @@ fn train(
     let RanksArguments { copies, steps, order, .. } = arguments;
     let seed = arguments.seed.wrapping_add(u64::from(fault(FaultKind::Seed, 0)));
     let text = text(world.as_ref(), arguments)?;
-    let mut corpus = watch::alone("the tokens of the text", || corpus(&text, arguments, size))?;
+    let mut corpus = watch::alone("tokenizing the text", || corpus(&text, arguments, size))?;
     if fault(FaultKind::Text, 0) {
         corpus.trained.pop();
     }

@@ -130,7 +130,7 @@ pub fn table(run: &Run) -> learner::Result<()> {
     );
     out.entry("steps", if losses.is_empty() { "none were left" } else { &steps })?;
     if let Some(newer) = run.in_parts {
-        let words = format!("step {newer} was there in parts only; step {begun} was whole");
+        let words = format!("only parts of step {newer} were there; step {begun} was whole");
         out.entry("checkpoint", &words)?;
     }
     if let (Some(first), Some(last)) = (losses.first(), losses.last()) {
@@ -142,7 +142,7 @@ pub fn table(run: &Run) -> learner::Result<()> {
         if run.in_order {
             "in the order of the vocabulary; all that a rank sends is counted"
         } else {
-            "in MPI's own order; of each, 2 (w - 1) / w of the values is counted as sent, the least that any way takes"
+            "in MPI's own order; of each, 2 (w - 1) / w of the values are counted as sent, the least that any method needs"
         },
     )?;
     out.line("")?;

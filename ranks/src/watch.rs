@@ -50,11 +50,11 @@ struct Wait {
 /// The connection to the keeper of the roll.
 struct Line {
     to: TcpStream,
-    /// Whether rank 0 keeps it, because something else than the command has started the ranks.
+    /// Whether rank 0 keeps it, because something other than the command started the ranks.
     of_rank_0: bool,
     /// Whether the command is on this host.
     is_here: bool,
-    /// Since the thread has looked.
+    /// Whether anything was heard since the thread last looked.
     heard: AtomicBool,
     ended: AtomicBool,
     /// Messages, and how many of them were answered.
@@ -127,7 +127,7 @@ pub(crate) fn is_all_here() -> bool {
     of_host().is_some_and(|of_host| started_as().is_some_and(|(_, all)| all == of_host))
 }
 
-/// What each rank does first: it does not outlive mpirun, or what else has started it. Where the system has no such thing,
+/// What each rank does first: it does not outlive mpirun, or whatever else started it. Where the system has no such thing,
 /// [`begin`] looks for it.
 pub fn end_with_mpirun() {
     #[cfg(target_os = "linux")]
@@ -139,7 +139,7 @@ pub fn end_with_mpirun() {
         // On other hosts it is mpirun's daemon, of Open MPI 4 or 5.
         if !is_of(parent, folder.as_ref()) && !["orted", "prted"].contains(&name.trim()) {
             let why =
-                "a rank has no mpirun above it: that has ended, or something else started the rank";
+                "a rank has no mpirun above it: mpirun ended, or something else started the rank";
             let _ = writeln!(std::io::stderr(), "{why}");
             std::process::exit(3);
         }
@@ -195,7 +195,7 @@ pub(crate) fn come_to(place: &Place, of_rank_0: bool) {
         Err(why) => {
             let who = keeper(of_rank_0);
             die(&format!(
-                "rank {} on {} can't reach {who}: {why}; open the firewall between the hosts, whose ranks connect to \
+                "rank {} on {} can't reach {who}: {why}; open the firewall between the hosts, as ranks connect to \
                  ports that the system chooses",
                 watch.rank,
                 host()
@@ -234,7 +234,7 @@ fn look() {
             last = Instant::now();
             line.say(&Said::Alive);
         }
-        // In looks and not by the clock: who was stopped for a while hears no one meanwhile.
+        // Counted in looks, not by the clock: a process that was stopped heard no one meanwhile.
         quiet =
             if line.heard.swap(false, Ordering::AcqRel) { Duration::ZERO } else { quiet + LOOK };
         if quiet > watch.patience.max(QUIET) {
@@ -246,11 +246,11 @@ fn look() {
     }
 }
 
-/// Ends this process, because who keeps the roll is not heard.
+/// Ends this process, because the keeper of the roll is silent.
 fn lose(line: &Line, since: Duration) -> ! {
     let who = keeper(line.of_rank_0);
     let why = format!(
-        "{who} was not heard for {} s: it has stopped, or its host can't be reached",
+        "{who} sent nothing for {} s: it has stopped, or its host can't be reached",
         since.as_secs()
     );
     report(&why);
@@ -299,7 +299,7 @@ pub(crate) fn sign_after(patience: Duration) -> Duration {
     patience / 8
 }
 
-/// Says that this rank waits for one of `ranks`. A wait that is short is not worth it.
+/// Says that this rank waits for one of `ranks`. A short wait is not worth a message.
 pub(crate) fn sign(ranks: &[usize]) {
     line().map(|line| line.say(&Said::Waits(Some(ranks.to_vec()))));
 }

@@ -10,7 +10,7 @@ use std::str::FromStr;
 
 /// Train the small model with its table split across ranks that are processes, under MPI.
 ///
-/// It needs Open MPI, as nothing else in the course does, and starts itself under mpirun, on this machine or on the hosts
+/// It needs Open MPI, which nothing else in the course does, and starts itself under mpirun, on this machine or on the hosts
 /// that you name. Each rank has all blocks and a part of the table's rows, for embedding and output. The table at the end
 /// shows for each rank its rows, its memory, the part of the text's tokens that it owns, the bytes it sent, and its time.
 #[derive(Debug, Args)]
@@ -27,8 +27,8 @@ Examples:
   mpirun -n 4 target/release/ranks ranks    in a world that is there already,
   srun --mpi=pmix -n 4 target/release/ranks ranks    nothing is launched
 
-Every host needs Open MPI, and this build of the program under the same path. A
-host that lacks the text is sent it. --out names an absolute path on every host:
+Every host needs Open MPI and this build of the program at the same path. The
+text is sent to hosts that lack it. --out names an absolute path on every host:
 a folder that they share, or one on each host's own disk.
 
 Exit codes:
@@ -41,11 +41,11 @@ pub struct RanksArguments {
     #[arg(short = 'n', long = "ranks", allow_negative_numbers = true)]
     pub ranks: Option<usize>,
 
-    /// Hosts, as mpirun takes them: HOST or HOST:RANKS, with commas between.
+    /// Hosts, as mpirun takes them: HOST or HOST:RANKS, separated by commas.
     #[arg(long, value_name = "HOSTS")]
     pub host: Vec<OsString>,
 
-    /// A file that names the hosts, as mpirun takes it.
+    /// A file that lists the hosts, in mpirun's format.
     #[arg(long, value_name = "FILE")]
     pub hostfile: Vec<PathBuf>,
 

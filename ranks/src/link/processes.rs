@@ -71,7 +71,7 @@ fn begin_roll(world: &SimpleCommunicator) {
     });
     match String::from_utf8_lossy(&place).parse() {
         Ok(place) => watch::come_to(&place, true),
-        Err(why) => watch::die(&format!("rank 0 says where its roll is: {why}")),
+        Err(why) => watch::die(&format!("rank 0 sent no valid address of its roll: {why}")),
     }
 }
 

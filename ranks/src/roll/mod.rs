@@ -1,4 +1,4 @@
-//! The roll of a run: which ranks have come and from which host, for whom each of them waits, and why one ended.
+//! The roll of a run: which ranks have come and from which host, which ranks each of them waits for, and why one ended.
 //!
 //! One process keeps it: the command that starts the ranks, or rank 0 where something else has started them. Every rank
 //! has a connection to it, over which it says something at least every [`BEAT`], so it makes no difference on which host
@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How often a rank says that it lives.
+/// How often a rank says that it is alive.
 pub(crate) const BEAT: Duration = Duration::from_millis(500);
 /// A rank that is alive is heard within this time, however busy its cores are.
 const QUIET: Duration = Duration::from_secs(3);
@@ -31,7 +31,7 @@ const LONGEST: u64 = 1 << 20;
 pub(crate) enum Said {
     /// First of all: who it is.
     Here { proof: String, once: String, rank: usize, process: u32, host: String },
-    /// That it lives.
+    /// That it is alive.
     Alive,
     /// For whom it waits; `None` when it has stopped waiting.
     Waits(Option<Vec<usize>>),
@@ -45,7 +45,7 @@ pub(crate) enum Said {
     Why(String),
 }
 
-/// What it is told.
+/// What the keeper answers.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) enum Answer {
     /// First of all: a number, for it to prove who it is.
@@ -191,7 +191,7 @@ impl Drop for Roll {
         for entry in self.shared.entries().iter() {
             entry.shut();
         }
-        // Wakes who listens.
+        // Wakes the listening thread.
         drop(self.place.addresses.first().map(TcpStream::connect));
     }
 }
@@ -267,7 +267,7 @@ impl Shared {
             tell(to, &answer);
         }
         let mut entries = self.entries();
-        // Who has gone waits for no one.
+        // A rank that has gone waits for no one.
         (entries[rank].ended, entries[rank].waits) = (Some(Instant::now()), None);
     }
 
@@ -296,7 +296,7 @@ impl Shared {
             Said::Done => entry.done = true,
             Said::Why(why) => drop(entry.why.get_or_insert((Instant::now(), why))),
             Said::WhoKeepsUsWaiting(ranks) => {
-                // Who is not heard may have been cut off while it waited.
+                // A silent rank may have been cut off while it waited.
                 let signed =
                     |rank: usize| entries.get(rank).filter(|of| !of.is_silent())?.waits.clone();
                 return Answer::KeepsWaiting(first_not_waiting(&ranks, signed));

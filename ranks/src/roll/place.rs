@@ -1,7 +1,7 @@
-//! Where a roll is kept, and how a rank and its keeper make sure of each other.
+//! Where a roll is kept, and how a rank and its keeper verify each other.
 //!
-//! Neither sends the word that both know, because at one of the addresses some other program of this or another machine may
-//! listen. Each sends a number that was never used before, and the other answers with a digest of the word and the number.
+//! Neither sends the word that both know, because some other program on this or another machine may listen at one of
+//! the addresses. Each sends a number never used before, and the other answers with a digest of word and number.
 
 use super::{Answer, Said, send};
 use serde::Deserialize;
@@ -12,7 +12,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream};
 use std::str::FromStr;
 use std::time::{Duration, Instant};
 
-/// How long the two may take to make sure of each other.
+/// How long the two may take to verify each other.
 pub(super) const INTRODUCTION: Duration = Duration::from_secs(10);
 /// Bytes of a message in which they do.
 const SHORT: usize = 4096;
@@ -89,7 +89,7 @@ impl Place {
         rank: usize,
         limit: Duration,
     ) -> io::Result<BufReader<TcpStream>> {
-        let other = || io::Error::other("what listens there keeps no roll, or that of another run");
+        let other = || io::Error::other("what listens there keeps no roll, or another run's");
         let stream = TcpStream::connect_timeout(address, limit)?;
         stream.set_nodelay(true)?;
         let (mut from, until, mine) = (BufReader::new(stream), Instant::now() + limit, once()?);
@@ -105,7 +105,7 @@ impl Place {
         }
     }
 
-    /// That who sends it knows the word, now.
+    /// Proof that its sender knows the word, now.
     pub(super) fn proof(&self, who: &str, once: &str) -> String {
         hex(&Sha256::digest(format!("{who} {once} {}", self.word)))
     }
@@ -122,7 +122,7 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Reads a short message that is there by then, however slowly its bytes come.
+/// Reads a short message that is complete by then, however slowly its bytes come.
 pub(super) fn receive_by<M: for<'a> Deserialize<'a>>(
     from: &mut BufReader<TcpStream>,
     until: Instant,

@@ -294,7 +294,7 @@ fn what_nobody_can_miss_is_missed() {
     let all = |started: &Started| started.processes().into_iter().flatten().collect();
     ended(
         &all,
-        "rank 0 was not heard for more than 3 s: it was stopped, or its host can't be reached",
+        "rank 0 sent nothing for more than 3 s: it was stopped, or its host can't be reached",
     );
     ended(&|started| vec![started.mpirun()], "mpirun was stopped for more than 3 s");
 }

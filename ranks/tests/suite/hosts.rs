@@ -202,7 +202,10 @@ impl Network {
             (0..count).map(|host| format!("{}:{of_each}", address(host))).collect();
         let mut command = self.on(0, RANKS);
         command.args(["ranks", "-n", &(of_each * count).to_string()]);
-        command.args(["--host", &hosts.join(","), "--patience", &PATIENCE.to_string()]).args(more);
+        command.args(["--host", &hosts.join(",")]).args(more);
+        if !more.contains(&"--patience") {
+            command.args(["--patience", &PATIENCE.to_string()]);
+        }
         command.args(["--", "--mca", "plm_rsh_agent"]).arg(self.agent());
         command.args(["--mca", "btl_tcp_if_include", "10.77.0.0/24"]);
         command.args(["--mca", "oob_tcp_if_include", "10.77.0.0/24"]);
@@ -469,7 +472,8 @@ fn bytes_of_the_table_and_of_the_cables() {
             // What is sent before and after the steps is not the table's.
             let of_steps = |steps: &str| {
                 let before: u64 = (0..count).map(through).sum();
-                let arguments = ["--steps", steps, "--json", "--order", order];
+                // This model takes its time where nothing is optimized.
+                let arguments = ["--steps", steps, "--json", "--order", order, "--patience", "120"];
                 let output = network.ranks(1, &arguments).wait_with_output().unwrap();
                 assert!(output.status.success(), "{}", words(&output));
                 let run: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
