@@ -35,7 +35,7 @@ pub const AXES: Axes = Axes {
         },
         NotAsked { calls: &["backward"], ways: &[Way::Refusal], why: FORWARD_REFUSES },
         NotAsked {
-            calls: &["block_backward", "forward", "backward", "decode", "train"],
+            calls: &["block_backward", "forward", "decode", "train"],
             ways: &[Way::Special],
             why: "a weight that is no number is no model; the block is asked about such tokens",
         },
