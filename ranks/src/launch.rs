@@ -38,7 +38,7 @@ pub struct Launch {
     pub hosts: Hosts,
 }
 
-/// The hosts of a run, as mpirun is told of them.
+/// The hosts of a run, in the form that mpirun takes.
 #[derive(Debug, Clone, Default)]
 pub struct Hosts {
     /// Files that name them.

@@ -271,7 +271,7 @@ impl Shared {
         (entries[rank].ended, entries[rank].waits) = (Some(Instant::now()), None);
     }
 
-    /// Once all ranks have come, each is told where the others are.
+    /// Once all ranks have come, each learns where the others are.
     fn tell_hosts(&self) {
         let (hosts, all) = {
             let entries = self.entries();

@@ -492,7 +492,7 @@ fn bytes_of_the_table_and_of_the_cables() {
     }
 }
 
-/// What one host wrote on its own disk is sent to the others, in any number; where it can't be reached, it is told.
+/// What one host wrote on its own disk is sent to the others, in any number; if it can't be reached, the error says so.
 #[test]
 fn a_disk_that_is_missing_is_named() {
     let _alone = alone();
