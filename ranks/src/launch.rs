@@ -306,6 +306,13 @@ impl Started {
         let ranks = 0..self.roll.processes().len();
         let why = |rank: usize| self.roll.why(rank).map(|(at, line)| (at, rank, line));
         let reports: Vec<_> = ranks.filter_map(why).collect();
+        let begins = |line: &&str| {
+            line.strip_prefix("rank ")
+                .is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
+        };
+        if let Some(line) = said.lines().find(begins) {
+            return line.into(); // of a rank that could not reach this process, and then ended itself
+        }
         let killed = signalled(&said);
         let silent = |rank: &usize| reports.iter().all(|(_, of, _)| of != rank);
         if let Some((rank, signal)) = killed.as_ref().filter(|(rank, _)| silent(rank)) {
@@ -315,13 +322,6 @@ impl Started {
         }
         if let Some((_, _, line)) = reports.into_iter().min() {
             return line;
-        }
-        let begins = |line: &&str| {
-            line.strip_prefix("rank ")
-                .is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
-        };
-        if let Some(line) = said.lines().find(begins) {
-            return line.into(); // it could not reach this process
         }
         // What mpirun can't start has a number, too.
         let unstarted = ["the specified executable", "the specified application"];

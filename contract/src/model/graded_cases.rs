@@ -226,7 +226,7 @@ fn sample_cases(run: &Run) -> Vec<(Category, SampleCase)> {
         let top_k = Some(top_k);
         add(Category::Choice, &SampleCase { temperature, top_k, top_p, ..plain.clone() });
     }
-    // As many as a loop over lanes or over a block takes at once, and one more.
+    // One more than a loop over lanes or blocks takes at once.
     for (top_k, by) in [(5, 3), (9, 4), (17, 5), (65, 9)] {
         let logits = (0..70u16).map(|i| f32::from(i * by % 71) / 16.0).collect();
         let wide = SampleCase { logits, top_k: Some(top_k), ..plain.clone() };

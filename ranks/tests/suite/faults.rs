@@ -224,6 +224,18 @@ fn what_a_rank_says_that_mpirun_does_not_miss_is_heard() {
     assert_eq!(of_run(started.folder()), [0u32; 0], "processes are left");
 }
 
+/// A rank that can't reach the command, behind a firewall, say, writes why on standard error before it ends itself.
+#[test]
+fn what_a_rank_says_to_mpirun_alone_is_heard() {
+    let _alone = alone();
+    let folder = tempfile::tempdir().unwrap();
+    let script = "echo 'rank 0: it is cut off' >&2; kill -9 $$";
+    let arguments = ["-c", script].map(Into::into).to_vec();
+    let launch = Launch { program: "/bin/sh".into(), arguments, ..long_run(folder.path(), 1) };
+    let ended = launch.start().unwrap().wait(LIMIT);
+    assert_eq!(ended, Ended::Badly("rank 0: it is cut off".into()));
+}
+
 /// A rank that has not even signed, of a run whose mpirun is killed: it is ended, too.
 #[test]
 fn a_rank_that_never_came_is_ended() {
