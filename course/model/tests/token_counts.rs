@@ -24,7 +24,7 @@ fn the_book_counts_its_tokens_right() {
     assert!(
         recorded == counted(),
         "book/src/measured/tokens.json is not what is counted now; if the text or its tokenizer was changed, run \
-         `cargo test -p model --test token_counts -- --ignored`, and read whether the page is still true"
+         `cargo test --release -p model --test token_counts -- --ignored`, and read whether the page is still true"
     );
 }
 

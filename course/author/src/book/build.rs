@@ -72,14 +72,23 @@ fn print_chapters(file: &Path, names: &[String]) -> Result<()> {
     }
     let (left_out, kept): (Vec<_>, Vec<_>) =
         names.iter().zip(pages).partition(|(name, _)| is_aside(name));
-    let mut text = kept.iter().map(|(_, page)| *page).collect::<Vec<_>>().join(BREAK);
-    for (name, page) in left_out {
+    let text = kept.iter().map(|(_, page)| *page).collect::<Vec<_>>().join(BREAK);
+    let own_page = left_out.into_iter().flat_map(|(name, page)| {
         let ids = page.split(" id=\"").skip(1).filter_map(|rest| rest.split_once('"'));
-        for (id, _) in ids {
-            text = text.replace(&format!("href=\"#{id}\""), &format!("href=\"{name}.html\""));
+        ids.map(move |(id, _)| (id, name))
+    });
+    // A site has thousands of ids, so all links are followed in one pass over it.
+    let own_page: BTreeMap<&str, &String> = own_page.collect();
+    const LINK: &str = "href=\"#";
+    let mut pieces = text.split(LINK);
+    let mut linked = pieces.next().unwrap_or_default().to_string();
+    for piece in pieces {
+        match piece.split_once('"').and_then(|(id, rest)| Some((own_page.get(id)?, rest))) {
+            Some((name, rest)) => linked += &format!("href=\"{name}.html\"{rest}"),
+            None => linked.extend([LINK, piece]),
         }
     }
-    std::fs::write(file, text).map_err(|e| failed(&e))
+    std::fs::write(file, linked).map_err(|e| failed(&e))
 }
 
 /// What we do to the pages, after mdBook has put the included files in.

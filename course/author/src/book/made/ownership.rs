@@ -1,5 +1,5 @@
 //! Made for the page "Who owns which row". The tokens of the course's own book were counted by
-//! `cargo test -p model --test token_counts`, which keeps them in `book/src/measured`.
+//! `cargo test --release -p model --test token_counts`, which keeps them in `book/src/measured`.
 
 mod figures;
 
