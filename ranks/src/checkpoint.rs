@@ -5,6 +5,7 @@
 //! DIR/step-000100/rank-0-of-4.safetensors  the first quarter of the rows, and what is the same on every rank
 //! DIR/step-000100/rank-1-of-4.safetensors  the second quarter
 //! ```
+//! After the last step, the model itself is beside them, in Hugging Face's layout: see [`folder`].
 //!
 //! It is written as `.new-step-000100`. Only when every rank has said that its file is on the disk is the index written
 //! and the folder renamed. The one before gets a name with a dot, too, before its files are removed. A run that is killed
@@ -16,6 +17,7 @@
 use crate::communicator::{Call, Communicator, accept, fnv};
 use crate::disks::{PROBE, is_first, read_or_sent};
 use crate::error::{Error, Refusal, Result};
+use crate::folder;
 use crate::roll::host;
 use crate::train::Named;
 use crate::watch;
@@ -144,7 +146,7 @@ fn is_ours(folder: &Path) -> bool {
             Some(file_of(rank.parse().ok()?, w.parse().ok()?) == name)
         };
         entry.file_type().is_ok_and(|kind| kind.is_file())
-            && (name == INDEX || of_rank() == Some(true))
+            && (name == INDEX || folder::FILES.contains(&&name[..]) || of_rank() == Some(true))
     };
     fs::read_dir(folder).is_ok_and(|mut entries| entries.all(ours))
 }

@@ -19,6 +19,7 @@ pub mod communicator;
 mod disks;
 pub mod embedding;
 pub mod error;
+pub mod folder;
 pub mod group;
 pub mod launch;
 pub mod library;

@@ -1,9 +1,10 @@
 //! `cargo course ranks`: what the command does, and what each rank of it does.
 
 use crate::checkpoint;
-use crate::communicator::{Call, Communicator, Order, accept, digest_of_floats};
+use crate::communicator::{Call, Communicator, Order, accept};
 use crate::disks::read_or_sent;
 use crate::error::{Error, Refusal, Result};
+use crate::folder::{self, Beginning};
 use crate::launch::{Ended, Hosts, Launch, as_rank, end_on_interrupt};
 use crate::roll::host;
 use crate::show::{self, OfRank, Run};
@@ -14,9 +15,11 @@ use crate::watch;
 use course::arguments::{Fault, FaultKind, RanksArguments, SumOrder};
 use model::batches::{Batches, Position};
 use model::corpus::Corpus;
+use model::sizes;
 use model::text::Text;
+use model::tokens::Tokens;
 use quadrivium::training::Schedule;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
@@ -35,12 +38,13 @@ pub fn is_rank() -> bool {
     watch::started_as().is_some()
 }
 
+/// The size of a model that begins with random weights.
 fn size(arguments: &RanksArguments) -> Size {
     if arguments.tiny { Size::TINY } else { Size::SMALL }
 }
 
 /// Checks what can be checked without the others.
-fn check(arguments: &RanksArguments, ranks: usize) -> Result<()> {
+fn check(arguments: &RanksArguments, ranks: usize, size: Size) -> Result<()> {
     let RanksArguments { copies, steps, every, patience, .. } = arguments;
     let within = |name, most: u64, value: u64| match value {
         0 => Err(Error::Setting { name, rule: "at least 1".into(), got: "0".into() }),
@@ -62,7 +66,7 @@ fn check(arguments: &RanksArguments, ranks: usize) -> Result<()> {
         let (name, rule) = ("--fault", format!("of a rank below {ranks}"));
         return Err(Error::Setting { name, rule, got: fault.rank.to_string() });
     }
-    size(arguments).check(ranks / copies)?;
+    size.check(ranks / copies)?;
     if let Some(text) = arguments.text.as_ref().filter(|text| text.exists() && !text.is_file()) {
         let got = format!("{}, which is none", text.display());
         // Each rank reads it, so what can be read once only is not enough.
@@ -86,7 +90,9 @@ pub fn launch(arguments: &RanksArguments) -> Result<()> {
         }
         ranks => ranks.unwrap_or(RANKS),
     };
-    check(arguments, ranks)?;
+    let beginning = arguments.model.as_deref().map(Beginning::read).transpose()?;
+    let size = beginning.as_ref().map_or(size(arguments), |beginning| beginning.size);
+    check(arguments, ranks, size)?;
     if let Some(out) = out.as_ref().filter(|out| !hosts.is_here() && out.is_relative()) {
         let (name, rule) =
             ("--out", "an absolute path, because hosts may begin in different folders");
@@ -98,7 +104,7 @@ pub fn launch(arguments: &RanksArguments) -> Result<()> {
             reason: "they meet through PMIx; start them with srun --mpi=pmix".into(),
         });
     }
-    corpus(&read(arguments)?, arguments, size(arguments))?;
+    corpus(&read(arguments)?, arguments.copies, size, beginning.map(|beginning| beginning.tokens))?;
     let program = std::env::current_exe().map_err(|e| Error::Start {
         what: "this program does not find itself".into(),
         reason: e.to_string(),
@@ -128,11 +134,15 @@ fn read(arguments: &RanksArguments) -> Result<Text> {
     Text::read(arguments.text.as_slice()).map_err(of_text)
 }
 
-/// The text in tokens.
-fn corpus(text: &Text, arguments: &RanksArguments, size: Size) -> Result<Corpus> {
+/// The text in tokens, which are trained on it if no model has some.
+fn corpus(text: &Text, copies: usize, size: Size, tokens: Option<Tokens>) -> Result<Corpus> {
     // All copies together read one batch.
-    let shape = (size.batch.0 * arguments.copies, size.batch.1);
-    Corpus::new(text, shape, size.vocab_size).map_err(of_text)
+    let shape = (size.batch.0 * copies, size.batch.1);
+    match tokens {
+        Some(tokens) => Corpus::with_tokens(text, tokens, shape, size.vocab_size),
+        None => Corpus::new(text, shape, size.vocab_size),
+    }
+    .map_err(of_text)
 }
 
 /// The text, from this rank's host or from another one.
@@ -179,8 +189,10 @@ fn train(
         let (name, rule) = ("--ranks", format!("{ranks}, as many as were started, or left out"));
         return Err(Error::Setting { name, rule, got: got.to_string() });
     }
-    check(arguments, ranks)?;
-    let mut size = size(arguments);
+    let read = |folder: &PathBuf| Beginning::read_or_sent(world.as_ref(), folder);
+    let beginning = arguments.model.as_ref().map(read).transpose()?;
+    let mut size = beginning.as_ref().map_or(size(arguments), |beginning| beginning.size);
+    check(arguments, ranks, size)?;
     let vocab_size = size.vocab_size;
     if fault(FaultKind::Vocabulary, 0) {
         size.vocab_size -= 12;
@@ -188,11 +200,16 @@ fn train(
     let RanksArguments { copies, steps, order, .. } = arguments;
     let seed = arguments.seed.wrapping_add(u64::from(fault(FaultKind::Seed, 0)));
     let text = text(world.as_ref(), arguments)?;
-    let mut corpus = watch::alone("tokenizing the text", || corpus(&text, arguments, size))?;
+    let tokens = beginning.as_ref().map(|beginning| beginning.tokens.clone());
+    let mut corpus = watch::alone("tokenizing the text", || corpus(&text, *copies, size, tokens))?;
     if fault(FaultKind::Text, 0) {
         corpus.trained.pop();
     }
     let digest = corpus.fingerprint().map_err(of_text)?;
+    let began = match &beginning {
+        Some(beginning) => format!("from the weights {}", beginning.fingerprint()),
+        None => format!("from the weights of seed {seed}"),
+    };
     let mut setup = Setup::new(&[
         ("the world size", ranks.to_string()),
         ("copies", copies.to_string()),
@@ -200,6 +217,7 @@ fn train(
         ("the hidden size", size.hidden_size.to_string()),
         ("the seed", seed.to_string()),
         ("the steps", steps.to_string()),
+        ("a beginning", began.clone()),
         ("the order of sums", format!("{order:?}")),
         ("a text whose tokens have the fingerprint", digest[..16].to_string()),
     ]);
@@ -213,14 +231,22 @@ fn train(
         SumOrder::Fixed => Order::Fixed { block: BLOCK },
         SumOrder::Any => Order::Any,
     };
-    let mut model = size.trainer(Grid::new(world, ranks / copies)?, seed, order)?;
+    let config = beginning.as_ref().map_or(size.config(), |beginning| beginning.config.clone());
+    let settings = sizes::settings(&config, seed);
+    let mut model = size.trainer(Grid::new(world, ranks / copies)?, settings, order)?;
+    if let Some(beginning) = &beginning {
+        let shards = &model.grid().shards;
+        let own = beginning.of_rank(shards.rank(), shards.world_size());
+        model.take_weights(&own)?;
+    }
     // Not the number of ranks: any number may go on.
+    let began = if beginning.is_some() { format!("{began}, ") } else { String::new() };
     let run = format!(
-        "seed {seed}, {steps} steps, {copies} copies, sums in {} order, text {}",
+        "{began}seed {seed}, {steps} steps, {copies} copies, sums in {} order, text {}",
         if order == Order::Any { "any" } else { "fixed" },
         &digest[..16]
     );
-    let lock = |dir: &std::path::PathBuf| checkpoint::lock_all(world.as_ref(), dir);
+    let lock = |dir: &PathBuf| checkpoint::lock_all(world.as_ref(), dir);
     let _lock = arguments.out.as_ref().map(lock).transpose()?;
     let (mut step, newest) = match &arguments.out {
         Some(dir) => go_on(model.as_mut(), dir, (&run, *steps))?,
@@ -266,7 +292,12 @@ fn train(
         waited: (waited(model.as_ref()) - before.1).as_secs_f64(),
     };
     report.in_parts = (newest > begun).then_some(newest);
-    report.weights = fingerprint(model.as_mut())?;
+    let whole = folder::whole(model.as_mut())?;
+    report.weights = folder::digest(&whole);
+    if let Some(dir) = &arguments.out {
+        let last = checkpoint::folder_of(dir, *steps);
+        folder::write(world.as_ref(), &whole, (&config, &corpus.tokens), &last)?;
+    }
     let all = world.gather(&serde_json::to_vec(&mine).unwrap_or_default())?;
     if world.rank() == 0 {
         report.ranks = all.iter().filter_map(|bytes| serde_json::from_slice(bytes).ok()).collect();
@@ -343,19 +374,6 @@ fn go_on(model: &mut dyn Steps, dir: &Path, (run, steps): (&str, usize)) -> Resu
         checkpoint::forget_newer(world.as_ref(), dir, index.step)?;
     }
     Ok((index.step, begun))
-}
-
-/// A number that is another one for other weights: of what is cut, put together, and of the blocks. The same on every rank.
-fn fingerprint(model: &mut dyn Steps) -> Result<String> {
-    let (cut, whole): (Vec<_>, Vec<_>) = model.weights()?.into_iter().partition(|named| named.cut);
-    let mut all = Vec::new();
-    for named in cut {
-        let rows: Vec<u8> = named.values.iter().flat_map(|x| x.to_le_bytes()).collect();
-        let rows = model.grid().shards.gather(&rows)?.concat();
-        all.extend(rows.chunks_exact(4).map(bytemuck::pod_read_unaligned::<f32>));
-    }
-    all.extend(whole.iter().flat_map(|named| &named.values));
-    Ok(format!("{:016x}", digest_of_floats(&all)))
 }
 
 /// How many of the tokens that were read are this rank's own.

@@ -3,8 +3,9 @@
 use crate::communicator::Order;
 use crate::error::Result;
 use crate::train::{Grid, Steps, Trainer};
+use model::sizes;
+use quadrivium::checkpoint::CheckpointConfig;
 use quadrivium::model::LlamaConfig;
-use quadrivium::{NtkAwareRopeConfig, PastCache};
 
 /// A model: its blocks are those of `cargo course model`, and its vocabulary is one that many numbers of ranks divide.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -15,7 +16,6 @@ pub struct Size {
     pub hidden_size: usize,
     /// `b` and `s`.
     pub batch: (usize, usize),
-    tiny: bool,
 }
 
 type Small<const N: usize> = Trainer<N, 128, 4, 2, 32, 384, 4>;
@@ -26,39 +26,58 @@ pub const BLOCK: usize = 4;
 
 impl Size {
     /// 4 blocks of 128 elements.
-    pub const SMALL: Self =
-        Self { vocab_size: 576, hidden_size: 128, batch: (4, 128), tiny: false };
+    pub const SMALL: Self = Self { vocab_size: 576, hidden_size: 128, batch: (4, 128) };
+    /// The same with the vocabulary of `cargo course model train`.
+    pub const OF_MODEL: Self = Self { vocab_size: sizes::SMALL_VOCAB, ..Self::SMALL };
     /// 2 blocks of 16 elements, for tests.
-    pub const TINY: Self = Self { vocab_size: 288, hidden_size: 16, batch: (2, 16), tiny: true };
+    pub const TINY: Self = Self { vocab_size: 288, hidden_size: 16, batch: (2, 16) };
+
+    /// The one that settings describe, or else one that is like it.
+    pub fn of(config: &CheckpointConfig) -> Self {
+        let all = [Self::TINY, Self::SMALL, Self::OF_MODEL];
+        let mut alike = all.into_iter().filter(|size| size.hidden_size == config.hidden_size);
+        let found = alike.clone().find(|size| size.vocab_size == config.vocab_size);
+        found.or_else(|| alike.next()).unwrap_or(Self::SMALL)
+    }
+
+    /// What `config.json` says of a model of this size.
+    pub fn config(&self) -> CheckpointConfig {
+        let tiny = self.hidden_size == Self::TINY.hidden_size;
+        let alike = if tiny { sizes::Size::Tiny } else { sizes::Size::Small };
+        CheckpointConfig { vocab_size: self.vocab_size, ..alike.config() }
+    }
 
     /// Refuses a number of ranks that has no shards.
     ///
     /// # Errors
     /// A number that does not divide the vocabulary, or that was not compiled.
     pub fn check(&self, world_size: usize) -> Result<()> {
-        let (all, rule): (&[usize], _) = match self.tiny {
-            true => (&[1, 2, 3, 4, 6, 8, 9], "1, 2, 3, 4, 6, 8 or 9"),
-            false => (&[1, 2, 3, 4, 6, 8, 9, 12, 16], "1, 2, 3, 4, 6, 8, 9, 12 or 16"),
+        let all: &[usize] = match self.vocab_size {
+            288 => &[1, 2, 3, 4, 6, 8, 9],
+            512 => &[1, 2, 4, 8, 16],
+            _ => &[1, 2, 3, 4, 6, 8, 9, 12, 16],
         };
         if all.contains(&world_size) {
             return Ok(());
         }
         let (name, got) = ("the number of ranks that share a model", world_size.to_string());
-        let rule = format!("{rule}, which divide its vocabulary of {}", self.vocab_size);
+        let rule = all.iter().map(|one| one.to_string()).collect::<Vec<_>>().join(", ");
+        let rule = format!("one of {rule}, which divide its vocabulary of {}", self.vocab_size);
         Err(crate::Error::Setting { name, rule, got })
+    }
+
+    /// The settings of a model of this size, with the weights of a seed.
+    pub fn settings(&self, seed: u64) -> LlamaConfig {
+        sizes::settings(&self.config(), seed)
     }
 
     /// The model on a grid, untrained.
     ///
     /// # Errors
     /// What [`Size::check`] and [`Trainer::new`] refuse.
-    pub fn trainer(&self, grid: Grid, seed: u64, order: Order) -> Result<Box<dyn Steps>> {
+    pub fn trainer(&self, grid: Grid, config: LlamaConfig, order: Order) -> Result<Box<dyn Steps>> {
         let world_size = grid.shards.world_size();
         self.check(world_size)?;
-        let (max_seq_len, past_cache) = (self.batch.1, PastCache::Refuse);
-        let rope = NtkAwareRopeConfig { max_seq_len, past_cache, ..Default::default() };
-        // As in `cargo course model`: the default is for tokens of some thousand elements.
-        let config = LlamaConfig { rope, init_std: 0.04, init_seed: seed, ..Default::default() };
         macro_rules! of_rows {
             ($blocks:ident: $($n:literal)*) => {
                 match self.vocab_size / world_size {
@@ -70,10 +89,10 @@ impl Size {
                 }
             };
         }
-        Ok(if self.tiny {
+        Ok(if self.hidden_size == Self::TINY.hidden_size {
             of_rows!(Tiny: 288 144 96 72 48 36 32)
         } else {
-            of_rows!(Small: 576 288 192 144 96 72 64 48 36)
+            of_rows!(Small: 576 512 288 256 192 144 128 96 72 64 48 36 32)
         })
     }
 }

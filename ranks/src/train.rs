@@ -325,19 +325,11 @@ impl<
     }
 
     fn weights(&mut self) -> Result<Vec<Named>> {
-        let mut list = List { tensors: Vec::new(), take: None };
-        let walker = &mut RecursiveWalker { m: (&mut self.model, String::new()), f: &mut list };
-        ShardedLlama::<N, H, NH, NKV, HD, FF, L, O>::iter_tensors(walker).map_err(missing)?;
-        Ok(list.tensors)
+        list(&mut self.model)
     }
 
     fn take_weights(&mut self, weights: &[Named]) -> Result<()> {
-        for write in [false, true] {
-            let mut list = List { tensors: Vec::new(), take: Some((weights, write)) };
-            let walker = &mut RecursiveWalker { m: (&mut self.model, String::new()), f: &mut list };
-            ShardedLlama::<N, H, NH, NKV, HD, FF, L, O>::iter_tensors(walker).map_err(missing)?;
-        }
-        Ok(())
+        take(&mut self.model, weights)
     }
 
     fn state(&mut self) -> Result<Vec<Named>> {
@@ -455,6 +447,24 @@ impl TensorVisitor<f32, Cpu> for Flat<'_> {
         }
         Ok(None)
     }
+}
+
+/// All tensors of a module.
+pub(crate) fn list<M: TensorCollection<f32, Cpu>>(module: &mut M) -> Result<Vec<Named>> {
+    let mut list = List { tensors: Vec::new(), take: None };
+    let walker = &mut RecursiveWalker { m: (module, String::new()), f: &mut list };
+    M::iter_tensors(walker).map_err(missing)?;
+    Ok(list.tensors)
+}
+
+/// Replaces the values of a module's tensors by those with their names, once it is known that all fit.
+pub(crate) fn take<M: TensorCollection<f32, Cpu>>(module: &mut M, weights: &[Named]) -> Result<()> {
+    for write in [false, true] {
+        let mut list = List { tensors: Vec::new(), take: Some((weights, write)) };
+        let walker = &mut RecursiveWalker { m: (&mut *module, String::new()), f: &mut list };
+        M::iter_tensors(walker).map_err(missing)?;
+    }
+    Ok(())
 }
 
 /// Lists tensors by name; or takes values, once it is known that all fit.

@@ -20,6 +20,8 @@ Examples:
   cargo course ranks -n 2 --text a.txt      2 ranks, your text
   cargo course ranks -n 4 --copies 2        2 ranks share a model, 2 copies
   cargo course ranks --out a --steps 100    with checkpoints in the folder a
+  cargo course model generate --model a     writes with the model at the end
+  cargo course ranks --model target/model   goes on training a model
   cargo course ranks -n 4 --host a:2,b:2    2 ranks on each of two hosts, which
                                             mpirun reaches with ssh
   cargo course ranks -n 8 --hostfile FILE -- --mca btl_tcp_if_include eth0
@@ -53,6 +55,10 @@ pub struct RanksArguments {
     #[arg(long, value_name = "FILE")]
     pub text: Option<PathBuf>,
 
+    /// Begin from a model in Hugging Face's layout, of `model train` or of ranks, with its own tokenizer.
+    #[arg(long, value_name = "DIR")]
+    pub model: Option<PathBuf>,
+
     /// Copies of the model, each of which reads other batches.
     #[arg(long, default_value_t = 1, allow_negative_numbers = true)]
     pub copies: usize,
@@ -69,7 +75,8 @@ pub struct RanksArguments {
     #[arg(long, value_enum, default_value_t = SumOrder::Fixed)]
     pub order: SumOrder,
 
-    /// Keep checkpoints in this folder, and go on from the newest, with any number of ranks.
+    /// Keep checkpoints in this folder, and go on from the newest, with any number of ranks. The last one is also a model that
+    /// `model generate --model DIR` reads, and transformers.
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
 

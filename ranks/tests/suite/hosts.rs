@@ -319,6 +319,37 @@ fn ranks_on_several_hosts_have_the_bits_of_one() {
     }
 }
 
+/// Only rank 0's host has the model that a run leaves.
+#[test]
+fn a_model_is_sent_to_hosts_that_lack_it() {
+    let _alone = alone();
+    let folder = tempfile::tempdir().unwrap();
+    let file = text(folder.path());
+    let arguments = ["--tiny", "--steps", "5", "--json", "--text", &file];
+    let on_one = |more: [&str; 2]| {
+        let output =
+            Command::new(RANKS).args(["ranks", "-n", "1"]).args(arguments).args(more).output();
+        result(&output.unwrap())
+    };
+    let out = folder.path().join("out");
+    on_one(["--out", out.to_str().unwrap()]);
+    let expected = on_one(["--model", out.to_str().unwrap()]);
+    let Some(network) = Network::of(2) else { return };
+    let disk = network.disk();
+    let run = |more: [&str; 2]| {
+        let arguments = [&arguments[..], &more].concat();
+        result(&network.ranks(2, &arguments).wait_with_output().unwrap())
+    };
+    run(["--out", disk.to_str().unwrap()]);
+    let has = |host| {
+        let file = disk.join("step-000005/config.json");
+        network.on(host, "test").arg("-f").arg(file).status().unwrap().success()
+    };
+    assert!(has(0) && !has(1));
+    assert_eq!(run(["--model", disk.to_str().unwrap()]), expected);
+    network.until_clear();
+}
+
 /// What may happen to a host, or to a rank on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Fault {

@@ -19,6 +19,7 @@ mod contract;
 mod faults;
 mod hosts;
 mod invariants;
+mod models;
 mod museum;
 mod refusals;
 mod starts;

@@ -11,7 +11,7 @@ use std::process::{Command, Output};
 fn what_fits_no_grid_is_refused_before_anything_starts() {
     refuses(
         &["-n", "5"],
-        &["must be 1, 2, 3, 4, 6, 8 or 9, which divide its vocabulary of 288, got 5"],
+        &["must be one of 1, 2, 3, 4, 6, 8, 9, which divide its vocabulary of 288, got 5"],
     );
     refuses(
         &["-n", "4", "--copies", "3"],

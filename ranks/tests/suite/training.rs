@@ -268,7 +268,7 @@ fn copies_read_different_parts_of_a_batch() {
     let (both, _) = batches.at(first);
     let of_copies = run(1, |comm| {
         let order = Order::Fixed { block: BLOCK };
-        let model = Size::TINY.trainer(Grid::new(comm, 1)?, 42, order)?;
+        let model = Size::TINY.trainer(Grid::new(comm, 1)?, Size::TINY.settings(42), order)?;
         let loss = |copy: usize| {
             let part = |all: &[usize]| all[copy * b * s..][..b * s].to_vec();
             model
