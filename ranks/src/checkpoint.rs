@@ -258,7 +258,7 @@ pub fn lock_all(comm: &dyn Communicator, dir: &Path) -> Result<Option<File>> {
 /// Keeps other runs out of a folder, which is made if it is not there, for as long as the result lives.
 ///
 /// # Errors
-/// Another run holds it; a folder in which nothing can be written; something that has a checkpoint's name and is none.
+/// Another run holds it; a folder in which nothing can be written, or that holds a model itself; something that has a checkpoint's name and is none.
 pub fn lock(dir: &Path) -> Result<File> {
     let failed = |path: &Path, reason: String| Error::Checkpoint {
         path: path.display().to_string(),
@@ -280,6 +280,12 @@ pub fn lock(dir: &Path) -> Result<File> {
             ));
         }
         Err(TryLockError::Error(e)) => return Err(failed(dir, e.to_string())),
+    }
+    if dir.join(folder::FILES[0]).is_file() {
+        return Err(failed(
+            dir,
+            "it holds a model, which would be read instead of the run's".into(),
+        ));
     }
     for kind in [WHOLE, NEW] {
         for (path, is_folder) in

@@ -167,6 +167,12 @@ pub enum Error {
     Library(#[from] quadrivium::Error),
 }
 
+impl From<model::error::Error> for Error {
+    fn from(error: model::error::Error) -> Self {
+        Self::Told(error.to_string())
+    }
+}
+
 /// From whom a rank differs: from most; or, where as many have its value as another one, from the first that has that one.
 /// No one can know then who is right.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -3,14 +3,14 @@
 //! Both go through the model that one process has, because the library reads and writes that one and checks it against its
 //! `config.json`. So a rank holds all rows for that moment.
 
-use crate::communicator::{Call, Communicator, accept, digest_of_floats};
+use crate::communicator::{Call, Communicator, accept, digest_of_floats, fnv};
 use crate::disks::read_or_sent;
 use crate::error::{Error, Refusal, Result};
 use crate::size::Size;
 use crate::train::{Named, Steps, list, take};
 use crate::watch;
 use learner::{read, save};
-use model::opened::whole as newest;
+use model::opened::whole;
 use model::sizes;
 use model::tokens::Tokens;
 use quadrivium::checkpoint::{AsLlama, Checkpoint, CheckpointConfig, RopeScaling, save_checkpoint};
@@ -46,16 +46,7 @@ impl Beginning {
     /// # Errors
     /// No model there; one of other sizes, or whose RoPE is scaled; files that can't be read.
     pub fn read(folder: &Path) -> Result<Self> {
-        let unread = |e: &dyn std::fmt::Display| Error::Setting {
-            name: "--model",
-            rule:
-                "a model of `cargo course model train`, or of ranks that have made all their steps"
-                    .into(),
-            got: format!("{}: {e}", folder.display()),
-        };
-        newest(folder, |folder| Ok(Self::read_here(folder)))
-            .map_err(|e| unread(&e))?
-            .map_err(|e| unread(&e))
+        whole(folder, Self::read_here).map_err(|e| refused(folder, &e))
     }
 
     fn read_here(folder: &Path) -> Result<Self> {
@@ -76,38 +67,44 @@ impl Beginning {
                 got: format!("{} and {:?}", config.max_position_embeddings, config.rope_scaling),
             });
         }
-        let tokens = Tokens::load(folder, config.vocab_size).map_err(in_words)?;
+        let tokens = Tokens::load(folder, config.vocab_size)?;
         Ok(Self { size, config, tokens, weights })
     }
 
-    /// The model in a folder of this rank's host, or where there is none, of another one.
+    /// The model in a folder of this rank's host, or of another one where it is not there.
     ///
     /// # Errors
     /// The same on every rank: what [`Beginning::read`] reports, and what the communicator does.
     pub fn read_or_sent(world: &dyn Communicator, folder: &Path) -> Result<Self> {
-        let read = || -> std::result::Result<Vec<Vec<u8>>, String> {
-            let files = |folder: &Path| FILES.map(|name| read::whole(&folder.join(name), MOST));
-            let files = newest(folder, |folder| Ok(files(folder))).map_err(|e| e.to_string())?;
-            files.into_iter().map(|file| file.map_err(|e| e.to_string())).collect()
+        let files = |folder: &Path| -> Result<Vec<Vec<u8>>> {
+            let file = |name| read::whole(&folder.join(name), MOST).map_err(in_words);
+            FILES.into_iter().map(file).collect()
         };
-        // Its own complaint is better than one about a file.
-        let mut mine = watch::alone("the reading of a model", read);
+        let mut mine = watch::alone("the reading of a model", || whole(folder, files));
+        let has_own = mine.is_ok();
         let mut sent = Vec::new();
         for place in 0..FILES.len() {
             let file = mine.as_mut().map(|files| std::mem::take(&mut files[place]));
             sent.push(read_or_sent(world, file.map_err(|e| e.clone()))?);
         }
-        let model = || {
-            let Ok(files) = sent.into_iter().collect::<std::result::Result<Vec<_>, _>>() else {
-                return Self::read(folder);
-            };
-            let sent = watch::folder().map_err(in_words)?;
-            for (name, file) in FILES.iter().zip(files) {
-                std::fs::write(sent.path().join(name), file).map_err(in_words)?;
+        let read = || match sent.into_iter().collect::<Result<Vec<_>>>() {
+            Ok(files) if !has_own => {
+                let sent = watch::folder().map_err(in_words)?;
+                for (name, file) in FILES.iter().zip(files) {
+                    std::fs::write(sent.path().join(name), file).map_err(in_words)?;
+                }
+                Self::read_here(sent.path()).map_err(|e| refused(folder, &e))
             }
-            Self::read(sent.path())
+            // Without any, its complaint about the folder is better than one about a file.
+            _ => Self::read(folder),
         };
-        accept(world, Call::new("a model", "its folder"), model().map_err(Refusal::from))
+        let read = watch::alone("the reading of a model", read);
+        accept(world, Call::new("a model", "its folder"), read.map_err(Refusal::from))
+    }
+
+    /// A number that is another one for other settings.
+    pub fn settings(&self) -> String {
+        format!("{:016x}", fnv(self.config.to_json().into_bytes().into_iter()))
     }
 
     /// A number that is another one for other weights.
@@ -130,6 +127,12 @@ impl Beginning {
     }
 }
 
+fn refused(folder: &Path, e: &Error) -> Error {
+    let rule = "a model of `cargo course model train`, or of ranks that have made all their steps";
+    let got = format!("{}: {e}", folder.display());
+    Error::Setting { name: "--model", rule: rule.into(), got }
+}
+
 fn in_words(e: impl std::fmt::Display) -> Error {
     Error::Told(e.to_string())
 }
@@ -138,7 +141,7 @@ fn in_words(e: impl std::fmt::Display) -> Error {
 ///
 /// # Errors
 /// What [`Communicator::gather`] reports.
-pub fn whole(model: &mut dyn Steps) -> Result<Vec<Named>> {
+pub fn gathered(model: &mut dyn Steps) -> Result<Vec<Named>> {
     let (mut cut, whole): (Vec<_>, Vec<_>) =
         model.weights()?.into_iter().partition(|named| named.cut);
     for named in &mut cut {
@@ -157,7 +160,7 @@ pub fn digest(whole: &[Named]) -> String {
     format!("{:016x}", digest_of_floats(&values))
 }
 
-/// Writes a model into a folder that is there, on the host of rank 0, in Hugging Face's layout.
+/// Writes a model in Hugging Face's layout into a folder of the first rank on whose host it is.
 ///
 /// # Errors
 /// The same on every rank: a weight that is not finite; a file that can't be written.
@@ -168,7 +171,7 @@ pub fn write(
     folder: &Path,
 ) -> Result<()> {
     let write = || {
-        let json = tokens.json().map_err(in_words)?;
+        let json = tokens.json()?;
         let file = folder.join(FILES[2]);
         save::write(&file, json).map_err(|e| in_words(format!("{}: {e}", file.display())))?;
         let (dev, settings) = (Cpu::default(), sizes::settings(config, 0));
@@ -178,9 +181,11 @@ pub fn write(
             _ => put(Small::<576>::tied(&dev, settings)?, whole, config, folder),
         }
     };
-    let written = match world.rank() {
-        0 => watch::alone("the writing of the model", write),
-        _ => Ok(()),
+    let have = world.gather(&[u8::from(folder.is_dir())])?;
+    let first = have.iter().position(|has| *has == [1]).unwrap_or(0);
+    let written = match world.rank() == first {
+        true => watch::alone("the writing of the model", write),
+        false => Ok(()),
     };
     accept(world, Call::new("the model", "its folder"), written.map_err(Refusal::from))
 }

@@ -134,7 +134,7 @@ fn read(arguments: &RanksArguments) -> Result<Text> {
     Text::read(arguments.text.as_slice()).map_err(of_text)
 }
 
-/// The text in tokens, which are trained on it if no model has some.
+/// The text in tokens. The tokenizer is trained on it, unless a model brings one.
 fn corpus(text: &Text, copies: usize, size: Size, tokens: Option<Tokens>) -> Result<Corpus> {
     // All copies together read one batch.
     let shape = (size.batch.0 * copies, size.batch.1);
@@ -206,9 +206,9 @@ fn train(
         corpus.trained.pop();
     }
     let digest = corpus.fingerprint().map_err(of_text)?;
-    let began = match &beginning {
-        Some(beginning) => format!("from the weights {}", beginning.fingerprint()),
-        None => format!("from the weights of seed {seed}"),
+    let first_weights = match &beginning {
+        Some(of) => format!("{} and settings {}", of.fingerprint(), of.settings()),
+        None => format!("of seed {seed}"),
     };
     let mut setup = Setup::new(&[
         ("the world size", ranks.to_string()),
@@ -217,7 +217,7 @@ fn train(
         ("the hidden size", size.hidden_size.to_string()),
         ("the seed", seed.to_string()),
         ("the steps", steps.to_string()),
-        ("a beginning", began.clone()),
+        ("first weights", first_weights.clone()),
         ("the order of sums", format!("{order:?}")),
         ("a text whose tokens have the fingerprint", digest[..16].to_string()),
     ]);
@@ -234,15 +234,16 @@ fn train(
     let config = beginning.as_ref().map_or(size.config(), |beginning| beginning.config.clone());
     let settings = sizes::settings(&config, seed);
     let mut model = size.trainer(Grid::new(world, ranks / copies)?, settings, order)?;
-    if let Some(beginning) = &beginning {
+    let mut begun_from = String::new();
+    if let Some(beginning) = beginning {
         let shards = &model.grid().shards;
         let own = beginning.of_rank(shards.rank(), shards.world_size());
         model.take_weights(&own)?;
+        begun_from = format!("first weights {first_weights}, ");
     }
     // Not the number of ranks: any number may go on.
-    let began = if beginning.is_some() { format!("{began}, ") } else { String::new() };
     let run = format!(
-        "{began}seed {seed}, {steps} steps, {copies} copies, sums in {} order, text {}",
+        "{begun_from}seed {seed}, {steps} steps, {copies} copies, sums in {} order, text {}",
         if order == Order::Any { "any" } else { "fixed" },
         &digest[..16]
     );
@@ -292,7 +293,7 @@ fn train(
         waited: (waited(model.as_ref()) - before.1).as_secs_f64(),
     };
     report.in_parts = (newest > begun).then_some(newest);
-    let whole = folder::whole(model.as_mut())?;
+    let whole = folder::gathered(model.as_mut())?;
     report.weights = folder::digest(&whole);
     if let Some(dir) = &arguments.out {
         let last = checkpoint::folder_of(dir, *steps);

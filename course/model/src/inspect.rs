@@ -34,7 +34,7 @@ pub fn run(arguments: &InspectArguments) -> Result<bool> {
             show(&mut terminal, name, (&Arithmetic::new(sizes)?, 0), (2, POSITIONS))?;
         }
         None => {
-            let (folder, config) = whole(&arguments.model, |folder| {
+            let (folder, config) = whole(&arguments.model, |folder| -> Result<_> {
                 Ok((folder.to_path_buf(), DecoderConfig::open(folder)?))
             })?;
             let tensors = config.tensors();

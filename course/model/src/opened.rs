@@ -48,7 +48,10 @@ impl Opened {
 ///
 /// # Errors
 /// No model there; what `read` reports.
-pub fn whole<T>(model: &Path, read: impl Fn(&Path) -> Result<T>) -> Result<T> {
+pub fn whole<T, E: From<Error>>(
+    model: &Path,
+    read: impl Fn(&Path) -> std::result::Result<T, E>,
+) -> std::result::Result<T, E> {
     loop {
         let folder = folder_of(model)?;
         match read(&folder) {

@@ -32,7 +32,7 @@ const SIDE: usize = 768;
 const ROUNDS_OF_PROMPTS: usize = 3;
 
 /// With `--check`, the least share of the read at which weights must arrive, and the size of the model. The shares were 0.86, 0.79,
-/// 0.79 and 0.52 on one quiet machine, and 0.67, 0.45, 0.39 and 0.29 on a slower one, which a second build brought down to 0.29,
+/// 0.79 and 0.52 on one quiet machine, and 0.67, 0.45, 0.39 and 0.29 on a slower one; there, beside a second build, they were 0.29,
 /// 0.15, 0.12 and 0.10. In loops that the compiler did not put into registers, int8 had 0.06 and int4 0.04.
 const LEAST: [f64; 4] = [0.17, 0.11, 0.09, 0.07];
 const CHECKED: &str = "25M";

@@ -21,7 +21,7 @@ Examples:
   cargo course ranks -n 4 --copies 2        2 ranks share a model, 2 copies
   cargo course ranks --out a --steps 100    with checkpoints in the folder a
   cargo course model generate --model a     writes with the model at the end
-  cargo course ranks --model target/model   goes on training a model
+  cargo course ranks --model target/model   trains a model further
   cargo course ranks -n 4 --host a:2,b:2    2 ranks on each of two hosts, which
                                             mpirun reaches with ssh
   cargo course ranks -n 8 --hostfile FILE -- --mca btl_tcp_if_include eth0
@@ -30,7 +30,7 @@ Examples:
   srun --mpi=pmix -n 4 target/release/ranks ranks    nothing is launched
 
 Every host needs Open MPI and this build of the program at the same path. The
-text is sent to hosts that lack it. --out names an absolute path on every host:
+text and the model are sent to hosts that lack them. --out names an absolute path on every host:
 a folder that they share, or one on each host's own disk.
 
 Exit codes:
@@ -38,7 +38,7 @@ Exit codes:
   2  wrong arguments, no MPI, a text or a folder that can't be used, a rank
      that ended")]
 pub struct RanksArguments {
-    /// Ranks, all copies together. Each copy has 1, 2, 3, 4, 6, 8, 9, 12 or 16 [default: 4, or as many as mpirun or srun
+    /// Ranks, all copies together. Each copy has 1, 2, 3, 4, 6, 8, 9, 12 or 16, and with a model of `model train` 1, 2, 4, 8 or 16 [default: 4, or as many as mpirun or srun
     /// has started].
     #[arg(short = 'n', long = "ranks", allow_negative_numbers = true)]
     pub ranks: Option<usize>,
@@ -55,7 +55,7 @@ pub struct RanksArguments {
     #[arg(long, value_name = "FILE")]
     pub text: Option<PathBuf>,
 
-    /// Begin from a model in Hugging Face's layout, of `model train` or of ranks, with its own tokenizer.
+    /// Begin from a model in Hugging Face's layout that `model train` or ranks have written, with its own tokenizer.
     #[arg(long, value_name = "DIR")]
     pub model: Option<PathBuf>,
 
@@ -76,7 +76,7 @@ pub struct RanksArguments {
     pub order: SumOrder,
 
     /// Keep checkpoints in this folder, and go on from the newest, with any number of ranks. The last one is also a model that
-    /// `model generate --model DIR` reads, and transformers.
+    /// `model generate --model DIR` and transformers can read.
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
 

@@ -41,13 +41,18 @@ fn ranks_leave_a_model_and_any_number_of_them_begins_from_it() {
         assert_eq!(run(folder.path(), n, &["--model", path]), (once.clone(), went_on.clone()));
     }
 
+    // There, the model would be read and not the run's.
+    let output = course(folder.path(), &["-n", "2", "--out", last.to_str().unwrap()]);
+    assert!(said(&output).contains("it holds a model, which would be read"), "{}", said(&output));
+
     // A run that began from a model is another one than a run of the same seed.
     let other = folder.path().join("other");
     let from_model = ["--model", path, "--out", other.to_str().unwrap()];
     assert_eq!(run(folder.path(), "2", &from_model).0, once);
     let output = course(folder.path(), &["-n", "2", "--steps", "6", "--out", from_model[3]]);
     assert!(
-        said(&output).contains(&format!("it is of another run (from the weights {weights}, seed")),
+        said(&output)
+            .contains(&format!("it is of another run (first weights {weights} and settings ")),
         "{}",
         said(&output)
     );

@@ -73,12 +73,14 @@ fn print_chapters(file: &Path, names: &[String]) -> Result<()> {
     let (left_out, kept): (Vec<_>, Vec<_>) =
         names.iter().zip(pages).partition(|(name, _)| is_aside(name));
     let text = kept.iter().map(|(_, page)| *page).collect::<Vec<_>>().join(BREAK);
-    let own_page = left_out.into_iter().flat_map(|(name, page)| {
+    let mut own_page = BTreeMap::new();
+    for (name, page) in left_out {
         let ids = page.split(" id=\"").skip(1).filter_map(|rest| rest.split_once('"'));
-        ids.map(move |(id, _)| (id, name))
-    });
-    // A site has thousands of ids, so all links are followed in one pass over it.
-    let own_page: BTreeMap<&str, &String> = own_page.collect();
+        for (id, _) in ids {
+            own_page.entry(id).or_insert(name);
+        }
+    }
+    // There are thousands of ids, so all links are followed in one pass.
     const LINK: &str = "href=\"#";
     let mut pieces = text.split(LINK);
     let mut linked = pieces.next().unwrap_or_default().to_string();
