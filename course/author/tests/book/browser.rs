@@ -83,7 +83,7 @@ impl Reader {
 
     /// Waits until JavaScript says yes.
     fn wait(&self, script: &str) {
-        let patience = Instant::now() + Duration::from_secs(20);
+        let patience = Instant::now() + PATIENCE;
         while self.ask(script) != Value::Bool(true) {
             assert!(Instant::now() < patience, "never true: {script}");
             std::thread::sleep(Duration::from_millis(50));
@@ -202,6 +202,9 @@ fn fault(event: &Event, home: &str) -> Option<String> {
     }
 }
 
+/// How long a page may take: a machine that compiles at the same time is slow.
+const PATIENCE: Duration = Duration::from_secs(120);
+
 /// The themes that a reader gets without asking: for a light system, and for a dark one.
 const THEMES: [&str; 2] = ["light", "navy"];
 
@@ -284,7 +287,7 @@ fn a_bad_page_is_noticed() {
     let unseen = reader.ask(&LOOK.replace("THEMES", "['light']"));
     assert!(unseen.as_str().unwrap().contains("missing.png"), "{unseen}");
     for fault in ["the console", "a request to http://127.0.0.1:1/", "an exception", "404"] {
-        let patience = Instant::now() + Duration::from_secs(20);
+        let patience = Instant::now() + PATIENCE;
         let heard = || reader.faults.lock().unwrap().iter().any(|heard| heard.contains(fault));
         while !heard() {
             assert!(Instant::now() < patience, "{fault}: {:#?}", reader.faults);
