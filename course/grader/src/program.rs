@@ -290,7 +290,7 @@ fn crate_of(
         return Err(Error::Machine(line.to_string()).into());
     }
     let found = errors(&words);
-    if let Some(words) = not_of_the_code(&found, &status) {
+    if let Some(words) = not_of_the_code(&found, &status, named) {
         // An error of the compiler in itself is none of its files and crates.
         let is_its_own = found.iter().all(|error| error.level.contains("internal compiler error"));
         return Err(match is_its_own {
@@ -301,10 +301,14 @@ fn crate_of(
     Ok(compile_error(found.into_iter().map(|error| (name != EXERCISES, error)).collect()))
 }
 
-/// The compiler's numbers for a crate that it can't find or read.
-const NO_CRATE: [&str; 5] = ["E0460", "E0461", "E0462", "E0463", "E0786"];
+/// The compiler's numbers for a crate that it has found and can't read, or in two versions.
+const UNREADABLE: [&str; 4] = ["E0460", "E0461", "E0462", "E0786"];
 
-/// What it says of a constant that it has not computed to its end, since a signal came.
+/// Crates that come with the compiler, and whose names every file may use.
+const WITH_THE_COMPILER: [&str; 5] = ["alloc", "core", "proc_macro", "std", "test"];
+
+/// What it says of a constant that it has not computed to its end, since a signal came. What a constant says before it panics
+/// stands behind other words.
 const INTERRUPTED: &str = "compilation was interrupted";
 
 /// Whether a line is what LLVM says of a file that it can't write. It is no message of the compiler's own, which is JSON.
@@ -314,12 +318,33 @@ fn is_of_the_disk(line: &str) -> bool {
 }
 
 /// What a compiler that failed says of itself and its files, if it is not of the code alone: an error of the code has a place.
-pub fn not_of_the_code(errors: &[Message], status: &str) -> Option<String> {
+/// A crate that is not found is the machine's fault if the compiler was given it (`named`), or brings it, or if another crate
+/// needs it. Any other crate never existed, so the code is at fault.
+pub fn not_of_the_code(
+    errors: &[Message],
+    status: &str,
+    named: &BTreeMap<String, String>,
+) -> Option<String> {
+    let is_lost = |of: &str| {
+        let name = of.split('`').nth(1).unwrap_or_default();
+        let is_given = named.contains_key(name) || WITH_THE_COMPILER.contains(&name);
+        is_given || of.contains("` which `")
+    };
+    // Code that says the same by `compile_error!` has no grade either, until it says something else.
+    let is_no_file = |said: &str| {
+        let name =
+            said.strip_prefix("extern location for ").and_then(|rest| rest.split(' ').next());
+        name.is_some_and(|name| named.contains_key(name))
+    };
     let is_of_code = |error: &Message| {
         let code = error.code.as_ref().map_or("", |code| code.code.as_str());
-        let is_of_crate =
-            NO_CRATE.contains(&code) || error.message.starts_with("extern location for ");
-        !error.spans.is_empty() && !is_of_crate && !error.message.contains(INTERRUPTED)
+        let is_of_crate = match code {
+            "E0463" => is_lost(&error.message),
+            "" => is_no_file(&error.message),
+            code => UNREADABLE.contains(&code),
+        };
+        let is_interrupted = code == "E0080" && error.message.starts_with(INTERRUPTED);
+        !error.spans.is_empty() && !is_of_crate && !is_interrupted
     };
     let words = format!("the compiler ended without an error in the code ({status})");
     match errors.iter().find(|error| !is_of_code(error)) {
@@ -413,6 +438,32 @@ pub fn read_some(reader: Option<impl io::Read>, most: u64) -> String {
 mod tests {
     use super::*;
     use std::os::unix::process::ExitStatusExt;
+
+    #[test]
+    fn a_crate_that_was_never_there_is_the_codes_fault_and_one_that_is_lost_is_not() {
+        let named = BTreeMap::from([("contract".to_string(), "libcontract.rlib".to_string())]);
+        let of = |said: &str, code: Option<&str>| {
+            let code = code.map(|code| serde_json::json!({ "code": code }));
+            let message = serde_json::json!({
+                "reason": "compiler-message", "level": "error", "message": said, "rendered": said,
+                "code": code, "children": [],
+                "spans": [{ "file_name": "exercises/src/norm.rs", "line_start": 1, "line_end": 1,
+                    "column_start": 1, "column_end": 2, "is_primary": true, "text": [] }],
+            });
+            let message = serde_json::from_value(message).unwrap();
+            not_of_the_code(&[message], "exit status: 1", &named).is_none()
+        };
+        let of_crate = |said| of(said, Some("E0463"));
+        assert!(of_crate("can't find crate for `quadrivium`"));
+        assert!(of_crate("can't find crate for `half`"));
+        assert!(!of_crate("can't find crate for `contract`"));
+        assert!(!of_crate("can't find crate for `std`"));
+        assert!(!of_crate("can't find crate for `half` which `dfdx` depends on"));
+        // The words of a file that is not there, by the compiler and by the code.
+        assert!(!of("extern location for contract does not exist: libcontract.rlib", None));
+        assert!(of("extern location for anything does not exist: anything.rlib", None));
+        assert!(of("extern location for contract does not exist: a trait", Some("E0277")));
+    }
 
     #[test]
     fn an_exit_code_that_no_signal_has_is_the_programs_own() {

@@ -290,7 +290,7 @@ fn compiled(asked: &Asked, program: &str, emit: &str) -> io::Result<Said> {
     let messages =
         output.words.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
     if !output.success
-        && let Some(words) = not_of_the_code(&errors(&output.words), &output.status)
+        && let Some(words) = not_of_the_code(&errors(&output.words), &output.status, &named)
     {
         return Err(io::Error::other(words));
     }
