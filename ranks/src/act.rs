@@ -2,21 +2,25 @@
 
 use crate::communicator::{Call, Communicator, Order, digest, go_on};
 use crate::embedding::parallel_embedding;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::library::Way;
 use crate::loss::{check_targets, parallel_cross_entropy, parallel_loss};
-use crate::model::Shard;
+use crate::model::{Shard, Trunk};
 use crate::own::{Own, gradient, matrix, order, own_rows, run_back};
 use crate::part;
+use crate::tensor_parallel::whole::transposed;
+use crate::tensor_parallel::{Exchange, Matrices, TensorParallel, TensorParallelBlock};
 use crate::train::{Batch, Grid, Named, Seen, Steps, Trainer};
 use interfaces::collectives::interface::{EntropyCase, SumCase};
 use interfaces::interface::{Manner, NormalInit};
+use interfaces::model::interface::{BlockCase, BlockWeights};
 use interfaces::parallel::interface::ShardCase;
 use ndarray::Array2;
 use quadrivium::collectives::{ShardEntropy, tree_sum, vocab_parallel_cross_entropy};
 use quadrivium::loss::IGNORE;
-use quadrivium::model::{LlamaConfig, Tied};
+use quadrivium::model::{LlamaConfig, LlamaRope, LlamaRopeConfig};
 use quadrivium::tensor::*;
+use quadrivium::{GroupRmsNorm, GroupRmsNormConfig, NtkAwareRopeConfig};
 use serde::{Deserialize, Serialize};
 use std::rc::Rc;
 
@@ -97,6 +101,16 @@ pub enum Question {
     LibraryLoss(EntropyCase),
     /// The library's sum of blocks. The case's world is this one.
     LibrarySum(SumCase),
+    /// A block of the sizes of [`Tiny::TensorParallel`] in one call, whose matrices the ranks cut, with the gradients of
+    /// [`BlockCase::tensors`].
+    Block {
+        /// The whole block, and tokens `[b, s, h]`.
+        case: Box<BlockCase>,
+        /// `[b, s, h]`.
+        dy: Vec<f32>,
+        /// Whether sums have the fixed order.
+        in_order: bool,
+    },
     /// Steps of the tiny model of [`tiny`], on a grid of ranks.
     Train {
         /// `w`, ranks that share a model; the others have copies.
@@ -107,8 +121,8 @@ pub enum Question {
         seed: u64,
         /// Whether all copies read the same.
         same_text: bool,
-        /// Whether the output has its own matrix.
-        untied: bool,
+        /// Which model.
+        kind: Tiny,
         /// The rows of a block, if the sums have the order of the vocabulary.
         block: Option<usize>,
     },
@@ -252,10 +266,20 @@ pub fn answer(comm_rc: &Rc<dyn Communicator>, question: &Question) -> Result<Ans
             let y = tree_sum(&Way(comm), case.values_of(comm.rank()), case.len)?;
             Own { y, ..Own::default() }
         }
-        Question::Train { world_size, steps, seed, same_text, untied, block } => {
+        Question::Block { case, dy, in_order } => {
+            let order = order(in_order.then_some(TINY_BLOCK));
+            let exchange = Exchange::new(Rc::clone(comm_rc), order);
+            match comm.world_size() {
+                1 => block_of::<8, 4, 48>(&exchange, case, dy)?,
+                2 => block_of::<4, 2, 24>(&exchange, case, dy)?,
+                4 => block_of::<2, 1, 12>(&exchange, case, dy)?,
+                world_size => return Err(shared_by(world_size)),
+            }
+        }
+        Question::Train { world_size, steps, seed, same_text, kind, block } => {
             let grid = Grid::new(comm_rc, *world_size)?;
             let copy = if *same_text { 0 } else { grid.copy() };
-            let mut model = tiny(grid, *seed, order(*block), *untied)?;
+            let mut model = tiny(grid, *seed, order(*block), *kind)?;
             let (mut losses, mut dx) = (Vec::new(), Vec::new());
             let mut norms = Vec::new();
             for step in 0..*steps {
@@ -267,7 +291,8 @@ pub fn answer(comm_rc: &Rc<dyn Communicator>, question: &Question) -> Result<Ans
                 norms.push(norm as f32);
             }
             dx.extend(norms);
-            let (rows, blocks) = parts(model.as_mut())?;
+            let units = if *kind == Tiny::TensorParallel { TINY_GROUPS } else { TINY_VOCAB };
+            let (rows, blocks) = parts(model.as_mut(), units / world_size)?;
             dx.extend(blocks); // the same on every rank, too
             let elements = rows.len() * world_size;
             Own { y: losses, rows, dx, elements, ..Own::default() }
@@ -304,6 +329,62 @@ pub fn answer(comm_rc: &Rc<dyn Communicator>, question: &Question) -> Result<Ans
     together(comm, own, sent)
 }
 
+/// `y`, and all gradients, each put together of what the ranks have. The sizes are this rank's.
+fn block_of<const NH: usize, const NKV: usize, const FF: usize>(
+    exchange: &Rc<Exchange>,
+    case: &BlockCase,
+    dy: &[f32],
+) -> Result<Own> {
+    let (dev, comm) = (Cpu::default(), exchange.comm.as_ref());
+    let norm = |gamma: &[f32]| -> Result<GroupRmsNorm<32, 32, f32, Cpu>> {
+        let config = GroupRmsNormConfig { eps: case.eps, ..Default::default() };
+        let gamma = dev.try_tensor_from_vec(gamma.to_vec(), (Const,));
+        let gamma = gamma.map_err(quadrivium::Error::from)?;
+        Ok(GroupRmsNorm::with_weight(gamma, config)?)
+    };
+    let BlockWeights { input_norm, q, k, v, o, post_norm, gate, up, down } = case.weights.clone();
+    let whole = Matrices { q, k, v, o, gate, up, down };
+    let rope = NtkAwareRopeConfig { base: case.base, ..Default::default() };
+    let rope = LlamaRope::new(&dev, LlamaRopeConfig::NtkAware(rope))?;
+    let norms = [norm(&input_norm)?, norm(&post_norm)?];
+    let block = TensorParallelBlock::<32, NH, NKV, 4, FF>::new(rope, norms, &whole, comm)?;
+
+    let tokens = |values: &[f32]| {
+        let [b, s] = case.tokens;
+        dev.try_tensor_from_vec(values.to_vec(), (b, s, Const::<32>))
+            .map_err(quadrivium::Error::from)
+    };
+    let (x, dy) = (tokens(&case.x)?, tokens(dy)?);
+    let y = block.try_forward(exchange, Trace::<f32, Cpu>::leaky_trace(&x))?;
+    let values = y.as_vec();
+    let product = y.try_mul(dy).and_then(|y| y.try_sum::<Rank0, _>());
+    let product = product.map_err(quadrivium::Error::from)?;
+    let mut grads = product.try_backward().map_err(|stopped| exchange.why(stopped))?;
+
+    let dx = gradient(&mut grads, &x)?;
+    let first = gradient(&mut grads, &block.input_layernorm.weight)?;
+    let second = gradient(&mut grads, &block.post_attention_layernorm.weight)?;
+    let all = |own: Vec<f32>| -> Result<Vec<f32>> {
+        let all = comm.gather(bytemuck::cast_slice(&own))?.concat();
+        Ok(all.chunks_exact(4).map(bytemuck::pod_read_unaligned).collect())
+    };
+    let by_columns = |rows: Vec<f32>| transposed(&rows, rows.len() / 32);
+    let dx = [
+        dx,
+        first,
+        all(gradient(&mut grads, &block.self_attn.q_proj)?)?,
+        all(gradient(&mut grads, &block.self_attn.k_proj)?)?,
+        all(gradient(&mut grads, &block.self_attn.v_proj)?)?,
+        by_columns(all(gradient(&mut grads, &block.self_attn.o_proj)?)?),
+        second,
+        all(gradient(&mut grads, &block.mlp.gate_proj)?)?,
+        all(gradient(&mut grads, &block.mlp.up_proj)?)?,
+        by_columns(all(gradient(&mut grads, &block.mlp.down_proj)?)?),
+    ]
+    .concat();
+    Ok(Own { y: values, dx, ..Own::default() })
+}
+
 fn stay() -> ! {
     loop {
         std::thread::sleep(std::time::Duration::from_secs(3600));
@@ -317,21 +398,42 @@ pub const TINY_BLOCK: usize = 2;
 /// Its learning rate.
 pub const RATE: f64 = 0.01;
 
-/// A model for tests: 2 blocks of 16 elements, 48 ids. The ranks of the grid's rows share it.
+/// A model for tests: 2 blocks of 16 elements, 48 ids.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Tiny {
+    /// The output is the table once more.
+    Tied,
+    /// The output has its own matrix.
+    Untied,
+    /// Tied, with 32 elements and 8 heads in 4 groups, and blocks that are cut.
+    TensorParallel,
+}
+
+/// Groups of heads of [`Tiny::TensorParallel`].
+pub const TINY_GROUPS: usize = 4;
+
+/// The model, untrained. The ranks of the grid's rows share it.
 ///
 /// # Errors
-/// A world size that is not 1, 2, 3, 4, 6 or 8; what [`Trainer::new`] refuses.
-pub fn tiny(grid: Grid, seed: u64, order: Order, untied: bool) -> Result<Box<dyn Steps>> {
+/// A world size that is not 1, 2, 3, 4, 6 or 8, or one that does not divide the groups; what [`Trainer::new`] refuses.
+pub fn tiny(grid: Grid, seed: u64, order: Order, kind: Tiny) -> Result<Box<dyn Steps>> {
+    type Whole = Trunk<16, 2, 1, 8, 48, 2>;
     let config = tiny_config(seed);
     let world_size = grid.shards.world_size();
     macro_rules! of_rows {
         ($($n:literal)*) => {
-            match (TINY_VOCAB / world_size, untied) {
+            match (TINY_VOCAB / world_size, kind) {
                 _ if TINY_VOCAB % world_size != 0 => None,
                 $(
-                    ($n, false) => Some(Box::new(Tiny::<$n, Tied>::new(config, grid, order)?) as _),
-                    ($n, true) => Some(Box::new(Tiny::<$n, Shard<$n, 16>>::new(config, grid, order)?) as _),
+                    ($n, Tiny::Tied) => Some(Box::new(Trainer::<$n, 16, Whole>::new(config, grid, order)?) as _),
+                    ($n, Tiny::Untied) => {
+                        Some(Box::new(Trainer::<$n, 16, Whole, Shard<$n, 16>>::new(config, grid, order)?) as _)
+                    }
                 )*
+                (48, Tiny::TensorParallel) => Some(Box::new(Cut::<48, 8, 4, 48>::new(config, grid, order)?) as _),
+                (24, Tiny::TensorParallel) => Some(Box::new(Cut::<24, 4, 2, 24>::new(config, grid, order)?) as _),
+                (12, Tiny::TensorParallel) => Some(Box::new(Cut::<12, 2, 1, 12>::new(config, grid, order)?) as _),
+                (_, Tiny::TensorParallel) => return Err(shared_by(world_size)),
                 _ => None,
             }
         };
@@ -341,7 +443,14 @@ pub fn tiny(grid: Grid, seed: u64, order: Order, untied: bool) -> Result<Box<dyn
     model.ok_or(none.into())
 }
 
-type Tiny<const N: usize, O> = Trainer<N, 16, 2, 1, 8, 48, 2, O>;
+type Cut<const N: usize, const NH: usize, const NKV: usize, const FF: usize> =
+    Trainer<N, 32, TensorParallel<32, NH, NKV, 4, FF, 2>>;
+
+fn shared_by(world_size: usize) -> Error {
+    let (name, got) = ("the number of ranks that share the blocks", world_size.to_string());
+    let rule = format!("one that divides the {TINY_GROUPS} key and value heads");
+    Error::Setting { name, rule, got }
+}
 
 /// Its settings.
 pub fn tiny_config(seed: u64) -> LlamaConfig {
@@ -369,17 +478,19 @@ pub fn tiny_batch(seed: u64, step: usize, copy: usize) -> Batch {
     Batch { ids, next, shape }
 }
 
-/// What this rank has of the matrices that are cut, row by row, and what is the same on every rank: weights, and what
-/// the optimizer remembers of all gradients so far.
-fn parts(model: &mut dyn Steps) -> Result<(Vec<f32>, Vec<f32>)> {
+/// What this rank has of the matrices that are cut, an equal part of each after the other, so that the parts of all ranks are in
+/// the order of one; and what is the same on every rank: weights, and what the optimizer remembers of all gradients so far.
+fn parts(model: &mut dyn Steps, parts: usize) -> Result<(Vec<f32>, Vec<f32>)> {
     let (cut, whole): (Vec<_>, Vec<_>) = model.state()?.into_iter().partition(|named| named.cut);
-    let row = |at: usize| {
-        let of = move |named: &Named| named.values[at * 16..][..16].to_vec();
+    let part = |at: usize| {
+        let of = move |named: &Named| {
+            let len = named.values.len() / parts;
+            named.values[at * len..][..len].to_vec()
+        };
         cut.iter().flat_map(of).collect::<Vec<f32>>()
     };
-    let n = cut.first().map_or(0, |table| table.values.len() / 16);
     let whole = whole.into_iter().flat_map(|named| named.values).collect();
-    Ok(((0..n).flat_map(row).collect(), whole))
+    Ok(((0..parts).flat_map(part).collect(), whole))
 }
 
 fn alter(question: &mut Question, place: usize, new: usize) {
@@ -394,7 +505,10 @@ fn alter(question: &mut Question, place: usize, new: usize) {
         Question::Part { case, .. } => case.ids[place] = new,
         Question::LibraryLoss(case) => case.targets[place] = new,
         Question::LibrarySum(_) | Question::StopsInSum { .. } => {}
-        Question::Train { .. } | Question::Range { .. } | Question::Initial { .. } => {}
+        Question::Train { .. }
+        | Question::Block { .. }
+        | Question::Range { .. }
+        | Question::Initial { .. } => {}
     }
 }
 

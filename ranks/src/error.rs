@@ -119,8 +119,8 @@ pub enum Error {
 
     /// Weights that should be the same on all ranks and are not.
     #[error(
-        "rank {rank} has other gradients of the blocks than {others}: what is there on every rank must be \
-         computed alike; all-reduce the gradient of the output's input"
+        "rank {rank} has other gradients than {others} of what every rank has, and the copies would drift apart; all-reduce the \
+         gradient of the output's input and, in blocks that are cut, that of the tokens"
     )]
     Replicas {
         /// The lowest rank that differs from most.

@@ -7,6 +7,7 @@ use crate::communicator::{Call, Communicator, accept, digest_of_floats, fnv};
 use crate::disks::read_or_sent;
 use crate::error::{Error, Refusal, Result};
 use crate::size::Size;
+use crate::tensor_parallel::whole::{to_be_cut, whole_again};
 use crate::train::{Named, Steps, list, take};
 use crate::watch;
 use learner::{read, save};
@@ -112,14 +113,14 @@ impl Beginning {
         digest(&self.weights)
     }
 
-    /// What a rank of `world_size` has: its rows of what is cut, and the rest whole.
-    pub fn of_rank(&self, rank: usize, world_size: usize) -> Vec<Named> {
+    /// What a rank of `world_size` has: its rows of what is cut, which with `tensor_parallel` the blocks are too, and the rest whole.
+    pub fn of_rank(&self, (rank, world_size): (usize, usize), tensor_parallel: bool) -> Vec<Named> {
         let of_rank = |whole: &Named| {
-            let mut own = whole.clone();
-            if whole.cut {
+            let mut own = if tensor_parallel { to_be_cut(whole) } else { whole.clone() };
+            if own.cut {
                 own.shape[0] /= world_size;
-                let n = whole.values.len() / world_size;
-                own.values = whole.values[rank * n..(rank + 1) * n].to_vec();
+                let n = own.values.len() / world_size;
+                own.values = own.values[rank * n..(rank + 1) * n].to_vec();
             }
             own
         };
@@ -137,21 +138,19 @@ fn in_words(e: impl std::fmt::Display) -> Error {
     Error::Told(e.to_string())
 }
 
-/// All tensors of a model, whole: first those that are cut.
+/// All tensors of a model, whole and in the order of one process.
 ///
 /// # Errors
 /// What [`Communicator::gather`] reports.
 pub fn gathered(model: &mut dyn Steps) -> Result<Vec<Named>> {
-    let (mut cut, whole): (Vec<_>, Vec<_>) =
-        model.weights()?.into_iter().partition(|named| named.cut);
-    for named in &mut cut {
+    let mut all = model.weights()?;
+    for named in all.iter_mut().filter(|named| named.cut) {
         let rows: Vec<u8> = named.values.iter().flat_map(|x| x.to_le_bytes()).collect();
         let rows = model.grid().shards.gather(&rows)?.concat();
         named.values = rows.chunks_exact(4).map(bytemuck::pod_read_unaligned::<f32>).collect();
         named.shape[0] *= model.grid().shards.world_size();
     }
-    cut.extend(whole);
-    Ok(cut)
+    Ok(all.into_iter().map(whole_again).collect())
 }
 
 /// A number that is another one for other weights.

@@ -4,7 +4,8 @@
 //! nothing else of the others, so the same code runs alone, in threads ([`link::threads`]) and in processes over MPI
 //! ([`link::processes`]).
 //!
-//! Read in this order: [`communicator`], then the two formulas [`embedding`] and [`loss`], then [`model`] and [`train`].
+//! Read in this order: [`communicator`], then the two formulas [`embedding`] and [`loss`], then [`model`] and [`train`], and
+//! [`tensor_parallel`], where the blocks are cut as well.
 //! How ranks agree before they exchange anything is in [`group`], what happens when one dies in [`watch`] and
 //! [`launch`], and what is left on disk in [`checkpoint`]. [`library`] runs the library's own collectives here,
 //! [`part`] answers what the contract asks, and [`measure`] times ranks.
@@ -34,6 +35,7 @@ pub mod run;
 pub mod show;
 pub mod size;
 pub mod start;
+pub mod tensor_parallel;
 pub mod train;
 pub mod watch;
 pub mod world;

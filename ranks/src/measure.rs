@@ -167,7 +167,7 @@ fn steps(comm: &Rc<dyn Communicator>, world_size: usize) -> Result<Seconds> {
     let grid = Grid::new(comm, world_size)?;
     let (b, s) = Size::SMALL.batch;
     let first = grid.copy();
-    let mut model = Size::SMALL.trainer(grid, Size::SMALL.settings(42), Order::Any)?;
+    let mut model = Size::SMALL.trainer(grid, Size::SMALL.settings(42), Order::Any, false)?;
     let ids = |step: usize| (0..b * s).map(move |t| (t * 13 + step * 5 + first) % 576).collect();
     let mut times = Vec::new();
     for step in 0..=STEPS {

@@ -1,14 +1,16 @@
-//! A Llama with both ends split across the ranks, and its blocks on every rank.
+//! A Llama with both ends split across the ranks. Its blocks are on every rank, or are cut, too.
 
-use crate::communicator::{Communicator, Order};
+use crate::communicator::Communicator;
 use crate::embedding::parallel_embedding;
 use crate::error::Result;
 use crate::loss::parallel_loss;
+use crate::tensor_parallel::Exchange;
 use quadrivium::GroupRmsNorm;
 use quadrivium::init::Init;
 use quadrivium::model::{LlamaConfig, LlamaTransformer, Tied, TransformerBlock};
 use quadrivium::position::NoPosition;
 use quadrivium::tensor::*;
+use std::rc::Rc;
 
 /// This rank's rows of a table, `[n, h]`.
 #[derive(Debug, Clone)]
@@ -46,6 +48,29 @@ impl<const N: usize, const H: usize> TensorCollection<f32, Cpu> for Shard<N, H> 
     }
 }
 
+/// What lies between both ends, from tokens to tokens: [`Trunk`] on every rank, or
+/// [`TensorParallel`](crate::tensor_parallel::TensorParallel), whose matrices are cut.
+pub trait Blocks<const H: usize>: TensorCollection<f32, Cpu> + Sized {
+    /// How many blocks there are.
+    const LAYERS: usize;
+
+    /// This rank's part of the blocks that one process draws from the same settings.
+    ///
+    /// # Errors
+    /// Settings that a part refuses; ranks that can't share the blocks; what the device reports.
+    fn drawn(dev: &Cpu, config: LlamaConfig, comm: &dyn Communicator) -> Result<Self>;
+
+    /// From tokens to tokens, `[b, s, h]`, the same on every rank.
+    ///
+    /// # Errors
+    /// What its parts refuse, and what the others report.
+    fn try_forward<B: Dim, S: Dim, T: Tape<f32, Cpu>>(
+        &self,
+        exchange: &Rc<Exchange>,
+        x: Tensor<(B, S, Const<H>), f32, Cpu, T>,
+    ) -> Result<Tensor<(B, S, Const<H>), f32, Cpu, T>>;
+}
+
 /// What is the same on every rank: the blocks, and the norm after them.
 #[derive(Debug, Clone)]
 pub struct Trunk<
@@ -69,25 +94,20 @@ impl<
     const HD: usize,
     const FF: usize,
     const L: usize,
-> Trunk<H, NH, NKV, HD, FF, L>
+> Blocks<H> for Trunk<H, NH, NKV, HD, FF, L>
 {
-    /// The blocks that one process draws from the same settings.
-    ///
-    /// # Errors
-    /// Settings that a part refuses; what the device reports.
-    pub fn drawn(dev: &Cpu, config: LlamaConfig) -> Result<Self> {
+    const LAYERS: usize = L;
+
+    fn drawn(dev: &Cpu, config: LlamaConfig, _: &dyn Communicator) -> Result<Self> {
         // A vocabulary of one id, which is thrown away: the blocks' seeds do not depend on it.
         let model =
             LlamaTransformer::<1, H, NH, NKV, HD, FF, L, f32, Cpu, Tied>::tied(dev, config)?;
         Ok(Self { layers: model.layers, norm: model.norm })
     }
 
-    /// From tokens to tokens, `[b, s, h]`.
-    ///
-    /// # Errors
-    /// What its parts refuse.
-    pub fn try_forward<B: Dim, S: Dim, T: Tape<f32, Cpu>>(
+    fn try_forward<B: Dim, S: Dim, T: Tape<f32, Cpu>>(
         &self,
+        _: &Rc<Exchange>,
         mut x: Tensor<(B, S, Const<H>), f32, Cpu, T>,
     ) -> Result<Tensor<(B, S, Const<H>), f32, Cpu, T>> {
         for block in &self.layers.modules {
@@ -174,38 +194,19 @@ impl<const N: usize, const H: usize> Output<N, H> for Shard<N, H> {
 /// once more, as in the course's own model, and each rank uses its rows at both ends; with a [`Shard`] it has its own
 /// rows.
 ///
-/// `N` is the rows of a shard; there are `N w` ids. The other sizes are those of
-/// [`LlamaTransformer`]. Its tensors have the names of Hugging Face's Llama.
+/// `N` is the rows of a shard; there are `N w` ids of `H` elements. `B` is the blocks between. Its tensors have the names of
+/// Hugging Face's Llama.
 #[derive(Debug, Clone)]
-pub struct ShardedLlama<
-    const N: usize,
-    const H: usize,
-    const NH: usize,
-    const NKV: usize,
-    const HD: usize,
-    const FF: usize,
-    const L: usize,
-    O = Tied,
-> {
+pub struct ShardedLlama<const N: usize, const H: usize, B, O = Tied> {
     /// This rank's rows of the table.
     pub embed_tokens: Shard<N, H>,
-    /// What is the same on every rank.
-    pub trunk: Trunk<H, NH, NKV, HD, FF, L>,
+    /// The blocks.
+    pub trunk: B,
     /// The output.
     pub lm_head: O,
 }
 
-impl<
-    const N: usize,
-    const H: usize,
-    const NH: usize,
-    const NKV: usize,
-    const HD: usize,
-    const FF: usize,
-    const L: usize,
-    O: Output<N, H>,
-> ShardedLlama<N, H, NH, NKV, HD, FF, L, O>
-{
+impl<const N: usize, const H: usize, B: Blocks<H>, O: Output<N, H>> ShardedLlama<N, H, B, O> {
     /// This rank's part of the model that one process draws from the same settings.
     ///
     /// # Errors
@@ -213,8 +214,8 @@ impl<
     pub fn drawn(dev: &Cpu, config: LlamaConfig, comm: &dyn Communicator) -> Result<Self> {
         let init = Init::Normal { mean: 0.0, std: config.init_std, seed: config.init_seed };
         let embed_tokens = Shard::drawn(dev, init, comm.world_size(), comm.rank())?;
-        let lm_head = O::drawn(dev, config, L, comm)?;
-        Ok(Self { embed_tokens, trunk: Trunk::drawn(dev, config)?, lm_head })
+        let lm_head = O::drawn(dev, config, B::LAYERS, comm)?;
+        Ok(Self { embed_tokens, trunk: B::drawn(dev, config, comm)?, lm_head })
     }
 
     // ANCHOR: sharded_loss
@@ -222,19 +223,19 @@ impl<
     ///
     /// # Errors
     /// The same on every rank: what the embedding refuses, and the loss. What a block refuses.
-    pub fn loss<B: Dim, S: Dim, T: Tape<f32, Cpu>>(
+    pub fn loss<R: Dim, S: Dim, T: Tape<f32, Cpu>>(
         &self,
-        comm: &dyn Communicator,
-        order: Order,
-        ids: Tensor<(B, S), usize, Cpu, T>,
-        next: &Tensor<(B, S), usize, Cpu>,
+        exchange: &Rc<Exchange>,
+        ids: Tensor<(R, S), usize, Cpu, T>,
+        next: &Tensor<(R, S), usize, Cpu>,
     ) -> Result<Tensor<Rank0, f32, Cpu, T>> {
+        let (comm, order) = (exchange.comm.as_ref(), exchange.order);
         let v = N * comm.world_size();
         let (ids, tape) = ids.split_tape();
         let (table, of_table) = rows::<N, H, T>(&self.embed_tokens.weight)?; //[n, h]
         let ids = ids.put_tape(tape.merge(of_table));
         let x = parallel_embedding(comm, order, ids, &table, v)?; //          [b, s, h]
-        let x = self.trunk.try_forward(x)?; //                                [b, s, h]
+        let x = self.trunk.try_forward(exchange, x)?; //                      [b, s, h]
         let (output, of_output) = match self.lm_head.own() {
             None => (table, T::default()),
             Some(own) => rows::<N, H, T>(own)?,
@@ -256,22 +257,11 @@ fn rows<const N: usize, const H: usize, T: Tape<f32, Cpu>>(
     Ok(rows.map_err(quadrivium::Error::from)?.split_tape())
 }
 
-impl<
-    const N: usize,
-    const H: usize,
-    const NH: usize,
-    const NKV: usize,
-    const HD: usize,
-    const FF: usize,
-    const L: usize,
-    O: Output<N, H>,
-> TensorCollection<f32, Cpu> for ShardedLlama<N, H, NH, NKV, HD, FF, L, O>
+impl<const N: usize, const H: usize, B: Blocks<H>, O: Output<N, H>> TensorCollection<f32, Cpu>
+    for ShardedLlama<N, H, B, O>
 {
-    type To<E: Dtype, D: Device<E>> = (
-        <Shard<N, H> as TensorCollection<f32, Cpu>>::To<E, D>,
-        <Trunk<H, NH, NKV, HD, FF, L> as TensorCollection<f32, Cpu>>::To<E, D>,
-        O::To<E, D>,
-    );
+    type To<E: Dtype, D: Device<E>> =
+        (<Shard<N, H> as TensorCollection<f32, Cpu>>::To<E, D>, B::To<E, D>, O::To<E, D>);
 
     fn iter_tensors<V: ModuleVisitor<Self, f32, Cpu>>(
         visitor: &mut V,

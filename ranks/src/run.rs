@@ -10,7 +10,7 @@ use crate::roll::host;
 use crate::show::{self, OfRank, Run};
 use crate::size::{BLOCK, Size};
 use crate::start::Setup;
-use crate::train::{Batch, Grid, Steps};
+use crate::train::{Batch, Grid, Named, Steps};
 use crate::watch;
 use course::arguments::{Fault, FaultKind, RanksArguments, SumOrder};
 use model::batches::{Batches, Position};
@@ -66,7 +66,7 @@ fn check(arguments: &RanksArguments, ranks: usize, size: Size) -> Result<()> {
         let (name, rule) = ("--fault", format!("of a rank below {ranks}"));
         return Err(Error::Setting { name, rule, got: fault.rank.to_string() });
     }
-    size.check(ranks / copies)?;
+    size.check(ranks / copies, arguments.tensor_parallel)?;
     if let Some(text) = arguments.text.as_ref().filter(|text| text.exists() && !text.is_file()) {
         let got = format!("{}, which is none", text.display());
         // Each rank reads it, so what can be read once only is not enough.
@@ -88,10 +88,15 @@ pub fn launch(arguments: &RanksArguments) -> Result<()> {
                 ("--ranks", "given if hosts are, because mpirun fills their slots in order");
             return Err(Error::Setting { name, rule: rule.into(), got: "none".into() });
         }
-        ranks => ranks.unwrap_or(RANKS),
+        ranks => ranks,
     };
     let beginning = arguments.model.as_deref().map(Beginning::read).transpose()?;
     let size = beginning.as_ref().map_or(size(arguments), |beginning| beginning.size);
+    let most = match arguments.tensor_parallel {
+        true => size.config().num_key_value_heads.saturating_mul(arguments.copies),
+        false => RANKS,
+    };
+    let ranks = ranks.unwrap_or(most);
     check(arguments, ranks, size)?;
     if let Some(out) = out.as_ref().filter(|out| !hosts.is_here() && out.is_relative()) {
         let (name, rule) =
@@ -197,7 +202,7 @@ fn train(
     if fault(FaultKind::Vocabulary, 0) {
         size.vocab_size -= 12;
     }
-    let RanksArguments { copies, steps, order, .. } = arguments;
+    let RanksArguments { copies, steps, order, tensor_parallel, .. } = arguments;
     let seed = arguments.seed.wrapping_add(u64::from(fault(FaultKind::Seed, 0)));
     let text = text(world.as_ref(), arguments)?;
     let tokens = beginning.as_ref().map(|beginning| beginning.tokens.clone());
@@ -213,6 +218,7 @@ fn train(
     let mut setup = Setup::new(&[
         ("the world size", ranks.to_string()),
         ("copies", copies.to_string()),
+        ("--tensor-parallel", tensor_parallel.to_string()),
         ("the vocabulary", size.vocab_size.to_string()),
         ("the hidden size", size.hidden_size.to_string()),
         ("the seed", seed.to_string()),
@@ -233,17 +239,20 @@ fn train(
     };
     let config = beginning.as_ref().map_or(size.config(), |beginning| beginning.config.clone());
     let settings = sizes::settings(&config, seed);
-    let mut model = size.trainer(Grid::new(world, ranks / copies)?, settings, order)?;
+    let grid = Grid::new(world, ranks / copies)?;
+    let mut model = size.trainer(grid, settings, order, *tensor_parallel)?;
     let mut begun_from = String::new();
     if let Some(beginning) = beginning {
         let shards = &model.grid().shards;
-        let own = beginning.of_rank(shards.rank(), shards.world_size());
+        let part = (shards.rank(), shards.world_size());
+        let own = beginning.of_rank(part, *tensor_parallel);
         model.take_weights(&own)?;
         begun_from = format!("first weights {first_weights}, ");
     }
     // Not the number of ranks: any number may go on.
+    let cut = if *tensor_parallel { "blocks cut, " } else { "" };
     let run = format!(
-        "{begun_from}seed {seed}, {steps} steps, {copies} copies, sums in {} order, text {}",
+        "{begun_from}{cut}seed {seed}, {steps} steps, {copies} copies, sums in {} order, text {}",
         if order == Order::Any { "any" } else { "fixed" },
         &digest[..16]
     );
@@ -259,7 +268,7 @@ fn train(
     let shape = (size.batch.0 * copies, size.batch.1);
     let mut batches = Batches::new(&corpus.trained, seed, shape);
     let mut position: Position = batches.after(step);
-    let mut report = Run::new(&text, &corpus, size, *copies, order, begun);
+    let mut report = Run::new(&text, &corpus, size, (*copies, *tensor_parallel), order, begun);
     let mut owned = Owned::new(size.vocab_size, model.grid().shards.as_ref());
     let before = (sent(model.as_ref()), waited(model.as_ref()), Instant::now());
     while step < *steps {
@@ -286,7 +295,7 @@ fn train(
         host: host(),
         copy: model.grid().copy(),
         rows: owned.rows.clone(),
-        shard_bytes: owned.rows.len() * size.hidden_size * 4,
+        shard_bytes: 4 * model.weights()?.iter().map(Named::own_part).sum::<usize>(),
         owned: owned.part(),
         sent: sent(model.as_ref()) - before.0,
         seconds: before.2.elapsed().as_secs_f64(),

@@ -20,7 +20,7 @@ pub struct OfRank {
     pub copy: usize,
     /// The ids whose rows it has.
     pub rows: Range<usize>,
-    /// Bytes of these rows.
+    /// Bytes of these rows, and of its part of the blocks if they are cut.
     pub shard_bytes: usize,
     /// The part of the tokens of its copy that are its own, from 0 to 1.
     pub owned: f64,
@@ -49,6 +49,8 @@ pub struct Run {
     pub tokens_of_step: usize,
     /// Copies of the model.
     pub copies: usize,
+    /// Whether the blocks are cut, too.
+    pub tensor_parallel: bool,
     /// Whether sums over ranks are made in the order of the vocabulary.
     pub in_order: bool,
     /// Steps that were made before, by the checkpoint.
@@ -69,7 +71,7 @@ impl Run {
         text: &Text,
         corpus: &Corpus,
         size: Size,
-        copies: usize,
+        (copies, tensor_parallel): (usize, bool),
         order: Order,
         begun: usize,
     ) -> Self {
@@ -81,6 +83,7 @@ impl Run {
             hidden_size: size.hidden_size,
             tokens_of_step: size.batch.0 * size.batch.1 * copies,
             copies,
+            tensor_parallel,
             in_order: order != Order::Any,
             begun,
             in_parts: None,
@@ -113,15 +116,17 @@ pub fn table(run: &Run) -> learner::Result<()> {
         &format!("{}: {} bytes, {} tokens", run.text, thousands(run.bytes), thousands(run.tokens)),
     )?;
     let shared = match copies {
+        1 if w == 1 => "1 process has the whole table".to_string(),
         1 => format!("{w} processes share the table"),
         _ => format!("{} processes: {w} share the table of each of {copies} copies", ranks.len()),
     };
     out.entry("ranks", &shared)?;
     let (v, h) = (run.vocab_size, run.hidden_size);
-    out.entry(
-        "table",
-        &format!("{v} rows of {h} elements, at both ends; each rank has all blocks"),
-    )?;
+    let blocks = match run.tensor_parallel {
+        true => "the blocks are cut by heads and columns, and count as memory",
+        false => "each rank has all blocks",
+    };
+    out.entry("table", &format!("{v} rows of {h} elements, at both ends; {blocks}"))?;
     let steps = format!(
         "{} to {}, {} tokens each",
         begun + 1,
@@ -139,7 +144,9 @@ pub fn table(run: &Run) -> learner::Result<()> {
     out.entry("weights", &run.weights)?;
     out.entry(
         "sums",
-        if run.in_order {
+        if run.in_order && run.tensor_parallel {
+            "in the order of the vocabulary, heads and columns; all that a rank sends is counted"
+        } else if run.in_order {
             "in the order of the vocabulary; all that a rank sends is counted"
         } else {
             "in MPI's own order; of each, 2 (w - 1) / w of the values are counted as sent, the least that any method needs"

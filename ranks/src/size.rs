@@ -2,6 +2,8 @@
 
 use crate::communicator::Order;
 use crate::error::Result;
+use crate::model::Trunk;
+use crate::tensor_parallel::TensorParallel;
 use crate::train::{Grid, Steps, Trainer};
 use model::sizes;
 use quadrivium::checkpoint::CheckpointConfig;
@@ -18,8 +20,12 @@ pub struct Size {
     pub batch: (usize, usize),
 }
 
-type Small<const N: usize> = Trainer<N, 128, 4, 2, 32, 384, 4>;
-type Tiny<const N: usize> = Trainer<N, 16, 2, 1, 8, 48, 2>;
+type Small<const N: usize> = Trainer<N, 128, Trunk<128, 4, 2, 32, 384, 4>>;
+/// Cut blocks: all of each on one rank, and half of each on one of two.
+type SmallCut1<const N: usize> = Trainer<N, 128, TensorParallel<128, 4, 2, 32, 384, 4>>;
+type SmallCut2<const N: usize> = Trainer<N, 128, TensorParallel<128, 2, 1, 32, 192, 4>>;
+type Tiny<const N: usize> = Trainer<N, 16, Trunk<16, 2, 1, 8, 48, 2>>;
+type TinyCut<const N: usize> = Trainer<N, 16, TensorParallel<16, 2, 1, 8, 48, 2>>;
 
 /// Rows that are added up together in the fixed order. They fill every shard.
 pub const BLOCK: usize = 4;
@@ -47,12 +53,15 @@ impl Size {
         CheckpointConfig { vocab_size: self.vocab_size, ..alike.config() }
     }
 
-    /// Refuses a number of ranks that has no shards.
+    /// Refuses a number of ranks that has no shards, or no heads where the blocks are cut too.
     ///
     /// # Errors
-    /// A number that does not divide the vocabulary, or that was not compiled.
-    pub fn check(&self, world_size: usize) -> Result<()> {
+    /// A number that does not divide the vocabulary or the heads, or that was not compiled.
+    pub fn check(&self, world_size: usize, tensor_parallel: bool) -> Result<()> {
+        let heads = self.config().num_key_value_heads;
         let all: &[usize] = match self.vocab_size {
+            _ if tensor_parallel && heads == 1 => &[1],
+            _ if tensor_parallel => &[1, 2],
             288 => &[1, 2, 3, 4, 6, 8, 9],
             512 => &[1, 2, 4, 8, 16],
             _ => &[1, 2, 3, 4, 6, 8, 9, 12, 16],
@@ -62,7 +71,11 @@ impl Size {
         }
         let (name, got) = ("the number of ranks that share a model", world_size.to_string());
         let rule = all.iter().map(|one| one.to_string()).collect::<Vec<_>>().join(", ");
-        let rule = format!("one of {rule}, which divide its vocabulary of {}", self.vocab_size);
+        let whole = match tensor_parallel {
+            true => format!("{heads} key and value heads"),
+            false => format!("vocabulary of {}", self.vocab_size),
+        };
+        let rule = format!("one of {rule}, which divide its {whole}");
         Err(crate::Error::Setting { name, rule, got })
     }
 
@@ -71,13 +84,19 @@ impl Size {
         sizes::settings(&self.config(), seed)
     }
 
-    /// The model on a grid, untrained.
+    /// The model on a grid, untrained, with its blocks on every rank or cut.
     ///
     /// # Errors
     /// What [`Size::check`] and [`Trainer::new`] refuse.
-    pub fn trainer(&self, grid: Grid, config: LlamaConfig, order: Order) -> Result<Box<dyn Steps>> {
+    pub fn trainer(
+        &self,
+        grid: Grid,
+        config: LlamaConfig,
+        order: Order,
+        tensor_parallel: bool,
+    ) -> Result<Box<dyn Steps>> {
         let world_size = grid.shards.world_size();
-        self.check(world_size)?;
+        self.check(world_size, tensor_parallel)?;
         macro_rules! of_rows {
             ($blocks:ident: $($n:literal)*) => {
                 match self.vocab_size / world_size {
@@ -89,10 +108,13 @@ impl Size {
                 }
             };
         }
-        Ok(if self.hidden_size == Self::TINY.hidden_size {
-            of_rows!(Tiny: 288 144 96 72 48 36 32)
-        } else {
-            of_rows!(Small: 576 512 288 256 192 144 128 96 72 64 48 36 32)
+        let is_tiny = self.hidden_size == Self::TINY.hidden_size;
+        Ok(match (is_tiny, tensor_parallel, world_size) {
+            (true, false, _) => of_rows!(Tiny: 288 144 96 72 48 36 32),
+            (true, true, _) => of_rows!(TinyCut: 288),
+            (false, false, _) => of_rows!(Small: 576 512 288 256 192 144 128 96 72 64 48 36 32),
+            (false, true, 1) => of_rows!(SmallCut1: 576 512),
+            (false, true, _) => of_rows!(SmallCut2: 288 256),
         })
     }
 }

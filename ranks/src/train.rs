@@ -2,7 +2,9 @@
 
 use crate::communicator::{Call, Communicator, Order, accept, digest_of_floats, go_on, sum};
 use crate::error::{Error, Refusal, Result};
-use crate::model::{Output, ShardedLlama};
+use crate::model::{Blocks, Output, ShardedLlama};
+use crate::tensor_parallel::Exchange;
+use crate::tensor_parallel::whole::is_part;
 use crate::watch;
 use quadrivium::model::{LlamaConfig, Tied};
 use quadrivium::tensor::nn::tensor_collection::{
@@ -116,12 +118,19 @@ pub struct Named {
     pub cut: bool,
 }
 
+impl Named {
+    /// How many elements this rank has that no other one of its copy has.
+    pub fn own_part(&self) -> usize {
+        if self.cut { self.values.len() } else { 0 }
+    }
+}
+
 /// A sharded model in training, of any sizes.
 pub trait Steps {
     /// One step with the learning rate `rate`.
     ///
     /// # Errors
-    /// The same on every rank: what the model refuses; blocks whose gradients are not the same everywhere.
+    /// The same on every rank: what the model refuses; gradients of what every rank has that are not the same everywhere.
     fn step(&mut self, batch: &Batch, rate: f64) -> Result<Seen>;
 
     /// The mean loss of a batch. Nothing is changed.
@@ -157,36 +166,18 @@ pub trait Steps {
 
 type Ids = Tensor<(usize, usize), usize, Cpu>;
 
-/// A model with its optimizer. `O` is its output: the table once more, or a separate matrix.
-pub struct Trainer<
-    const N: usize,
-    const H: usize,
-    const NH: usize,
-    const NKV: usize,
-    const HD: usize,
-    const FF: usize,
-    const L: usize,
-    O = Tied,
-> {
-    model: ShardedLlama<N, H, NH, NKV, HD, FF, L, O>,
+/// A model with its optimizer. `B` is its blocks, on every rank or cut; `O` its output: the table once more, or a separate
+/// matrix.
+pub struct Trainer<const N: usize, const H: usize, B, O = Tied> {
+    model: ShardedLlama<N, H, B, O>,
     grid: Grid,
-    order: Order,
+    exchange: Rc<Exchange>,
     dev: Cpu,
     adam: AdamW<f32, Cpu>,
     grads: Option<Gradients<f32, Cpu>>,
 }
 
-impl<
-    const N: usize,
-    const H: usize,
-    const NH: usize,
-    const NKV: usize,
-    const HD: usize,
-    const FF: usize,
-    const L: usize,
-    O: Output<N, H>,
-> Trainer<N, H, NH, NKV, HD, FF, L, O>
-{
+impl<const N: usize, const H: usize, B: Blocks<H>, O: Output<N, H>> Trainer<N, H, B, O> {
     /// A model that has not made a step. `config` is that of a model in one process, and so are the first weights.
     ///
     /// # Errors
@@ -197,7 +188,8 @@ impl<
         dev.enable_cache();
         let model = ShardedLlama::drawn(&dev, config, grid.shards.as_ref())?;
         let adam = AdamW::new(AdamWConfig::default())?;
-        Ok(Self { model, grid, order, dev, adam, grads: None })
+        let exchange = Exchange::new(Rc::clone(&grid.shards), order);
+        Ok(Self { model, grid, exchange, dev, adam, grads: None })
     }
 
     /// The ids and what follows them, once all ranks of this copy have theirs.
@@ -216,17 +208,16 @@ impl<
 
     /// The loss of this copy's batch and its gradients, before the copies hear of each other.
     fn backward(&mut self, batch: &Batch) -> Result<(f32, Gradients<f32, Cpu>)> {
-        let shards = Rc::clone(&self.grid.shards);
         let (ids, next) = self.tensors(batch)?;
         let grads = match self.grads.take() {
             Some(grads) => grads, // zeros
             None => self.model.try_alloc_grads().map_err(quadrivium::Error::from)?,
         };
-        let loss = self.model.loss(shards.as_ref(), self.order, ids.traced(grads), &next)?; // []
+        let loss = self.model.loss(&self.exchange, ids.traced(grads), &next)?; // []
         let value = loss.array();
-        let mut grads = loss.try_backward().map_err(quadrivium::Error::from)?;
-        // They are not exchanged. If each rank did not compute the same, the blocks would drift apart.
-        alike(shards.as_ref(), &collect(&mut self.model.trunk, &mut grads)?)?;
+        let mut grads = loss.try_backward().map_err(|stopped| self.exchange.why(stopped))?;
+        // They are not exchanged. If each rank did not compute the same, what they all have would drift apart.
+        alike(self.grid.shards.as_ref(), &collect(&mut self.model, &mut grads, false)?.flat)?;
         Ok((value, grads))
     }
 
@@ -236,7 +227,7 @@ impl<
         let Some(copies) = self.grid.copies.as_ref().filter(|_| !flat.is_empty()) else {
             return Ok(()); // nothing that others have, too
         };
-        sum(copies.as_ref(), self.order, flat)?;
+        sum(copies.as_ref(), self.exchange.order, flat)?;
         let p = copies.world_size() as f32;
         flat.iter_mut().for_each(|gradient| *gradient /= p);
         Ok(())
@@ -244,57 +235,46 @@ impl<
     // ANCHOR_END: average
 
     // ANCHOR: norm
-    /// The norm of all gradients: each rank has some of those that are cut, and each rank has all of the blocks', which count
+    /// The norm of all gradients: each rank has some of those that are cut, and each rank has all of the others, which count
     /// once.
-    fn norm(&self, cut: [&[f32]; 2], blocks: &[f32]) -> Result<f64> {
+    fn norm(&self, cut: &Flat, whole: &Flat) -> Result<f64> {
         let squares = |total: &mut [f64], gradients: &[f32]| {
             gradients.iter().for_each(|g| total[0] += f64::from(*g) * f64::from(*g));
         };
-        let (mut of_cut, mut of_blocks) = ([0.0], [0.0]);
+        let (mut of_cut, mut of_whole) = ([0.0], [0.0]);
         let shards = self.grid.shards.as_ref();
-        match self.order {
+        match self.exchange.order {
             Order::Any => {
-                cut.iter().for_each(|own| squares(&mut of_cut, own));
-                sum(shards, self.order, &mut of_cut)?;
+                squares(&mut of_cut, &cut.flat);
+                sum(shards, Order::Any, &mut of_cut)?;
             }
             // One matrix after the other, as one rank has them.
             Order::Fixed { .. } => {
-                for own in cut.into_iter().filter(|own| !own.is_empty()) {
+                for own in cut.tensors() {
                     go_on(shards, &mut of_cut, |total| squares(total, own))?;
                 }
             }
         }
-        squares(&mut of_blocks, blocks);
-        Ok((of_cut[0] + of_blocks[0]).sqrt())
+        squares(&mut of_whole, &whole.flat);
+        Ok((of_cut[0] + of_whole[0]).sqrt())
     }
     // ANCHOR_END: norm
 }
 
-impl<
-    const N: usize,
-    const H: usize,
-    const NH: usize,
-    const NKV: usize,
-    const HD: usize,
-    const FF: usize,
-    const L: usize,
-    O: Output<N, H>,
-> Steps for Trainer<N, H, NH, NKV, HD, FF, L, O>
-{
+impl<const N: usize, const H: usize, B: Blocks<H>, O: Output<N, H>> Steps for Trainer<N, H, B, O> {
     // ANCHOR: step
     fn step(&mut self, batch: &Batch, rate: f64) -> Result<Seen> {
         let own = self.backward(batch);
         let (loss, mut grads) = self.grid.in_all_copies("a step", own)?;
         let mut mean = [loss];
-        let mut table = collect(&mut self.model.embed_tokens, &mut grads)?; // [n h], of this rank's rows
-        let mut output = collect(&mut self.model.lm_head, &mut grads)?; //     [n h] too, or nothing
-        let mut blocks = collect(&mut self.model.trunk, &mut grads)?; //       the same on every rank
-        for gradients in [&mut table, &mut output, &mut blocks] {
+        let mut cut = collect(&mut self.model, &mut grads, true)?; //   of this rank's rows
+        let mut whole = collect(&mut self.model, &mut grads, false)?; // the same on every rank
+        for gradients in [&mut cut.flat, &mut whole.flat] {
             self.average(gradients)?;
         }
         self.average(&mut mean)?;
 
-        let norm = self.norm([&table, &output], &blocks)?;
+        let norm = self.norm(&cut, &whole)?;
         if !norm.is_finite() {
             let (name, rule) =
                 ("the norm of the gradients", "finite: the model has diverged".into());
@@ -302,12 +282,10 @@ impl<
         }
         if norm > CLIP {
             let factor = (CLIP / norm) as f32;
-            let all = table.iter_mut().chain(&mut output).chain(&mut blocks);
-            all.for_each(|gradient| *gradient *= factor);
+            cut.flat.iter_mut().chain(&mut whole.flat).for_each(|gradient| *gradient *= factor);
         }
-        put(&mut self.model.embed_tokens, &mut grads, &table)?;
-        put(&mut self.model.lm_head, &mut grads, &output)?;
-        put(&mut self.model.trunk, &mut grads, &blocks)?;
+        put(&mut self.model, &mut grads, &cut.flat, true)?;
+        put(&mut self.model, &mut grads, &whole.flat, false)?;
         self.adam.update(&mut self.model, &mut grads, rate)?;
         self.model.try_zero_grads(&mut grads).map_err(quadrivium::Error::from)?;
         self.grads = Some(grads);
@@ -316,9 +294,9 @@ impl<
     // ANCHOR_END: step
 
     fn loss(&self, batch: &Batch, order: Order) -> Result<f32> {
-        let shards = self.grid.shards.as_ref();
+        let exchange = Exchange::new(Rc::clone(&self.grid.shards), order);
         let loss =
-            self.tensors(batch).and_then(|(ids, next)| self.model.loss(shards, order, ids, &next));
+            self.tensors(batch).and_then(|(ids, next)| self.model.loss(&exchange, ids, &next));
         let mut mean = [self.grid.in_all_copies("a loss", loss)?.array()];
         self.average(&mut mean)?;
         Ok(mean[0])
@@ -382,48 +360,72 @@ fn missing(reason: String) -> Error {
     Error::Checkpoint { path: "the weights".into(), reason }
 }
 
-/// Asks whether every rank has the same gradients of the blocks.
-fn alike(shards: &dyn Communicator, blocks: &[f32]) -> Result<()> {
+/// Asks whether every rank has the same gradients of what all have.
+fn alike(shards: &dyn Communicator, whole: &[f32]) -> Result<()> {
     let call =
-        Call::same("the gradients", format!("{} weights", blocks.len()), digest_of_floats(blocks));
+        Call::same("the gradients", format!("{} weights", whole.len()), digest_of_floats(whole));
     shards.agree(call, Ok(())).map_err(|error| match error {
         Error::Apart { rank, others, .. } => Error::Replicas { rank, others },
         other => other,
     })
 }
 
-/// The gradients of a module, one tensor after the other.
+/// Gradients of some tensors, one tensor after the other.
+struct Flat {
+    flat: Vec<f32>,
+    /// How many each tensor has.
+    lengths: Vec<usize>,
+}
+
+impl Flat {
+    /// Those of each tensor.
+    fn tensors(&self) -> impl Iterator<Item = &[f32]> {
+        let mut rest = &self.flat[..];
+        self.lengths.iter().map(move |length| {
+            let (own, others) = rest.split_at(*length);
+            rest = others;
+            own
+        })
+    }
+}
+
+/// The gradients of those tensors of a module that the ranks cut, or of the others.
 fn collect<M: TensorCollection<f32, Cpu>>(
     module: &mut M,
     grads: &mut Gradients<f32, Cpu>,
-) -> Result<Vec<f32>> {
-    let mut flat = Flat { grads, flat: Vec::new(), put: None };
-    walk(module, &mut flat)?;
-    Ok(flat.flat)
+    cut: bool,
+) -> Result<Flat> {
+    let flat = Flat { flat: Vec::new(), lengths: Vec::new() };
+    let mut walked = Walk { grads, cut, flat, put: None };
+    walk(module, &mut walked)?;
+    Ok(walked.flat)
 }
 
 /// Puts gradients back where [`collect`] found them.
 fn put<M: TensorCollection<f32, Cpu>>(
     module: &mut M,
     grads: &mut Gradients<f32, Cpu>,
-    flat: &[f32],
+    from: &[f32],
+    cut: bool,
 ) -> Result<()> {
-    walk(module, &mut Flat { grads, flat: Vec::new(), put: Some(flat) })
+    let flat = Flat { flat: Vec::new(), lengths: Vec::new() };
+    walk(module, &mut Walk { grads, cut, flat, put: Some(from) })
 }
 
-fn walk<M: TensorCollection<f32, Cpu>>(module: &mut M, flat: &mut Flat) -> Result<()> {
-    let walked = M::iter_tensors(&mut RecursiveWalker { m: module, f: flat });
+fn walk<M: TensorCollection<f32, Cpu>>(module: &mut M, walk: &mut Walk) -> Result<()> {
+    let walked = M::iter_tensors(&mut RecursiveWalker { m: (module, String::new()), f: walk });
     walked.map(drop).map_err(|e| Error::Library(e.into()))
 }
 
-struct Flat<'a> {
+struct Walk<'a> {
     grads: &'a mut Gradients<f32, Cpu>,
-    flat: Vec<f32>,
+    cut: bool,
+    flat: Flat,
     put: Option<&'a [f32]>,
 }
 
-impl TensorVisitor<f32, Cpu> for Flat<'_> {
-    type Viewer = ViewTensorMut;
+impl TensorVisitor<f32, Cpu> for Walk<'_> {
+    type Viewer = (ViewTensorMut, ViewTensorName);
     type Err = CpuError;
     type E2 = f32;
     type D2 = Cpu;
@@ -431,18 +433,21 @@ impl TensorVisitor<f32, Cpu> for Flat<'_> {
     fn visit<S: Shape>(
         &mut self,
         options: TensorOptions<S, f32, Cpu>,
-        weight: &mut Tensor<S, f32, Cpu>,
+        (weight, name): (&mut Tensor<S, f32, Cpu>, String),
     ) -> std::result::Result<Option<Tensor<S, f32, Cpu>>, CpuError> {
-        if !options.do_gradient_update {
+        if !options.do_gradient_update || is_cut(&name) != self.cut {
             return Ok(None);
         }
         let gradient = self.grads.get_or_alloc_mut(weight)?;
         match &mut self.put {
-            None => self.flat.extend_from_slice(gradient),
-            Some(flat) => {
-                let (own, rest) = flat.split_at(gradient.len());
+            None => {
+                self.flat.flat.extend_from_slice(gradient);
+                self.flat.lengths.push(gradient.len());
+            }
+            Some(from) => {
+                let (own, rest) = from.split_at(gradient.len());
                 gradient.copy_from_slice(own);
-                *flat = rest;
+                *from = rest;
             }
         }
         Ok(None)
@@ -508,10 +513,10 @@ impl TensorVisitor<f32, Cpu> for List<'_> {
     }
 }
 
-/// The table and, if it is not tied, the output: what is split across the ranks.
+/// The table and, if it is not tied, the output: what is always split across the ranks.
 const CUT: [&str; 2] = ["model.embed_tokens.weight", "lm_head.weight"];
 
 /// Whether the tensor of this name is cut, or what the optimizer remembers of it.
 fn is_cut(name: &str) -> bool {
-    CUT.iter().any(|cut| name.ends_with(cut))
+    CUT.iter().any(|cut| name.ends_with(cut)) || is_part(name)
 }

@@ -38,7 +38,7 @@ Exit codes:
   2  wrong arguments, no MPI, a text or a folder that can't be used, a rank
      that ended")]
 pub struct RanksArguments {
-    /// Ranks, all copies together. Each copy has 1, 2, 3, 4, 6, 8, 9, 12 or 16, and with a model of `model train` 1, 2, 4, 8 or 16 [default: 4, or as many as mpirun or srun
+    /// Ranks, all copies together. Each copy has 1, 2, 3, 4, 6, 8, 9, 12 or 16, and with a model of `model train` 1, 2, 4, 8 or 16 [default: 4, or with --tensor-parallel 2 a copy, or as many as mpirun or srun
     /// has started].
     #[arg(short = 'n', long = "ranks", allow_negative_numbers = true)]
     pub ranks: Option<usize>,
@@ -62,6 +62,11 @@ pub struct RanksArguments {
     /// Copies of the model, each of which reads other batches.
     #[arg(long, default_value_t = 1, allow_negative_numbers = true)]
     pub copies: usize,
+
+    /// Cut the blocks across the ranks of a copy too: attention by heads, the network by columns. Each copy then has 1 or 2 ranks,
+    /// because the model has 2 key and value heads.
+    #[arg(long)]
+    pub tensor_parallel: bool,
 
     /// Steps in all.
     #[arg(long, default_value_t = 20, allow_negative_numbers = true)]

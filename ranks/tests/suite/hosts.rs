@@ -314,6 +314,14 @@ fn ranks_on_several_hosts_have_the_bits_of_one() {
         let arguments = ["--tiny", "--steps", "5", "--json", "--text", &text];
         let output = network.ranks(2, &arguments).wait_with_output().unwrap();
         assert_eq!(result(&output), expected, "{count} hosts");
+        if count == 2 {
+            let arguments = ["--tensor-parallel", "--steps", "3", "--json", "--text", &text];
+            let mut alone = Command::new(RANKS);
+            alone.args(["ranks", "-n", "1"]).args(&arguments[..4]).args(["--text", &file]);
+            let alone = alone.output().unwrap();
+            let output = network.ranks(1, &arguments).wait_with_output().unwrap();
+            assert_eq!(result(&output), result(&alone), "blocks that are cut");
+        }
         assert!(network.on(0, "rm").arg(&text).status().unwrap().success());
         network.until_clear();
     }
@@ -494,7 +502,8 @@ fn hosts_that_are_not_ready_are_named() {
 fn bytes_of_the_table_and_of_the_cables() {
     let _alone = alone();
     for order in ["fixed", "any"] {
-        for count in [2, 3, 4] {
+        // Then of blocks that are cut, too.
+        for (count, more) in [(2, ""), (3, ""), (4, ""), (2, "--tensor-parallel")] {
             let Some(network) = Network::of(count) else { return };
             let through = |host: usize| -> u64 {
                 let counter = format!("/sys/class/net/{}/statistics/rx_bytes", network.cable(host));
@@ -503,8 +512,9 @@ fn bytes_of_the_table_and_of_the_cables() {
             // What is sent before and after the steps is not the table's.
             let of_steps = |steps: &str| {
                 let before: u64 = (0..count).map(through).sum();
-                let arguments = ["--steps", steps, "--json", "--order", order];
-                let output = network.ranks(1, &arguments).wait_with_output().unwrap();
+                let arguments = ["--steps", steps, "--json", "--order", order, more];
+                let arguments = &arguments[..arguments.len() - usize::from(more.is_empty())];
+                let output = network.ranks(1, arguments).wait_with_output().unwrap();
                 assert!(output.status.success(), "{}", words(&output));
                 let run: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
                 let ranks = run["ranks"].as_array().unwrap();
@@ -514,7 +524,7 @@ fn bytes_of_the_table_and_of_the_cables() {
             let (few, many) = (of_steps("2"), of_steps("6"));
             let [table, cables] = [0, 1].map(|i| (many[i] - few[i]) as f64 / 4096.0);
             println!(
-                "{order}, {count} ranks: {table:.1} KiB a step in the table, {cables:.1} KiB through the cables"
+                "{order} {more}, {count} ranks: {table:.1} KiB a step in the table, {cables:.1} KiB through the cables"
             );
             // With headers, and with the signs of life.
             assert!((1.0..1.1).contains(&(cables / table)), "{table} and {cables}");

@@ -12,6 +12,7 @@
 //! | `starts` | what is refused before anything starts |
 //! | `checkpoints` | is each checkpoint whole, and all else in its folder untouched |
 //! | `faults` | does every rank end when one is killed, or stops, or never comes, and is the right one named |
+//! | `tensor_parallel` | do blocks that are cut by heads and columns compute what one does |
 //! | `refusals` | is a refusal the same on every rank, and does no rank wait for ever |
 
 mod checkpoints;
@@ -24,5 +25,6 @@ mod museum;
 mod refusals;
 mod starts;
 mod support;
+mod tensor_parallel;
 mod training;
 mod worlds;

@@ -2,9 +2,10 @@
 
 use crate::contract::{FEW, Sharded, broken};
 use crate::invariants::INVARIANTS;
+use crate::tensor_parallel;
 use contract::component::Component;
 use contract::interface::{CrossEntropy, ParallelVocabEmbedding};
-use ranks::act::{Answer, Question, answer};
+use ranks::act::{Answer, Question, Tiny, answer};
 use ranks::communicator::{Call, Communicator, Op, Order, Values, sum};
 use ranks::error::{Refusal, Result};
 use ranks::link::threads::run;
@@ -29,15 +30,23 @@ enum Bug {
     RefusalNotShared,
     /// The gradient of the output's input stays what each rank's own rows make of it.
     InputGradientNotSummed,
+    /// The gradient of what all heads, or all columns, have read stays what each rank's own make of it.
+    TokensGradientNotSummed,
     /// The same in a step of training, where the blocks' gradients come of it.
     InputGradientNotSummedInTraining,
+    /// The same of the tokens in blocks that are cut. A loss makes 6 sums there, and a step 10, of which the last 4 are on the way
+    /// back.
+    TokensGradientNotSummedInTraining,
+    /// A rank is gone when the first sum on the way back is made.
+    GoneOnTheWayBack,
 }
 
 /// A communicator with a mistake.
 struct Wrong {
     comm: Rc<dyn Communicator>,
     bug: Bug,
-    /// Sums of `f32` that were asked for. In a step of training the first is the lookup, the second `dx`.
+    /// Sums of `f32` that were asked for. In training with whole blocks, a loss or a step makes two: the lookup's, and that of
+    /// `dx`. In a block that is cut, the first two are those on the way forward.
     sums: Cell<usize>,
 }
 
@@ -62,7 +71,9 @@ impl Wrong {
             Bug::InputGradientNotSummed => {
                 op == Op::Sum && matches!(values, Values::F32(_)) && values.len() == 70
             }
+            Bug::TokensGradientNotSummed => nth >= 2,
             Bug::InputGradientNotSummedInTraining => nth % 2 == 1,
+            Bug::TokensGradientNotSummedInTraining => nth % 16 >= 12,
             _ => false,
         }
     }
@@ -95,6 +106,9 @@ impl Communicator for Wrong {
     fn all_reduce(&self, mut values: Values<'_>, op: Op) -> Result<()> {
         if self.forgets(&values, op) {
             return Ok(());
+        }
+        if self.bug == Bug::GoneOnTheWayBack && self.sums.get() == 3 {
+            return Err(ranks::Error::Gone { rank: 1, call: "a sum".into() });
         }
         self.comm.all_reduce(values.again(), op)?;
         if self.bug == Bug::MeanInsteadOfSum && op == Op::Sum {
@@ -271,6 +285,41 @@ fn an_input_gradient_that_is_not_summed_is_caught() {
     assert_eq!(broken_by(Bug::InputGradientNotSummed), ["loss", "loss-in-order"]);
 }
 
+/// Of a block that is cut, in both orders.
+#[test]
+fn what_is_forgotten_of_a_block_is_caught() {
+    let all = [
+        (Bug::AllReduceForgotten, "not the same"),
+        (Bug::MeanInsteadOfSum, "it should be"),
+        (Bug::TokensGradientNotSummed, "not the same"),
+    ];
+    for (bug, words) in all {
+        for in_order in [true, false] {
+            let world = WrongRanks { ranks: 2, bug };
+            let said = world.ask(&tensor_parallel::question(0, in_order)).unwrap();
+            let Said::Answer(answer) = said else { panic!("{bug:?}: {said:?}") };
+            let found = match answer.same {
+                false => Some("not the same on all ranks".to_string()),
+                true => tensor_parallel::too_far(&answer, 0),
+            };
+            assert!(
+                found.as_ref().is_some_and(|found| found.contains(words)),
+                "{bug:?}: {found:?}"
+            );
+        }
+    }
+}
+
+/// A tape can only stop, but the error is the one that the ranks have reported.
+#[test]
+fn a_rank_that_is_lost_on_the_way_back_is_told() {
+    let world = WrongRanks { ranks: 2, bug: Bug::GoneOnTheWayBack };
+    let said = world.ask(&tensor_parallel::question(0, false)).unwrap();
+    let Said::Failed(words) = said else { panic!("{said:?}") };
+    let expected = ranks::Error::Gone { rank: 1, call: "a sum".into() }.to_string();
+    assert_eq!(words, [expected.clone(), expected]);
+}
+
 /// A collective that only some ranks make: the others are at another call, and all learn it.
 #[test]
 fn a_collective_under_a_condition_is_caught() {
@@ -292,20 +341,27 @@ fn a_collective_under_a_condition_is_caught() {
     assert_eq!(words, [expected; 3]);
 }
 
-/// The blocks are on every rank, and their gradients are not exchanged. Ranks therefore compare them in each step.
+/// What all ranks have, whole blocks or the norms of those that are cut, has gradients that are not exchanged. Ranks therefore
+/// compare them in each step.
 #[test]
 fn blocks_that_drift_apart_are_caught() {
-    let world = WrongRanks { ranks: 3, bug: Bug::InputGradientNotSummedInTraining };
-    let question = Question::Train {
-        world_size: 3,
-        steps: 2,
-        seed: 42,
-        same_text: true,
-        untied: false,
-        block: None,
-    };
-    let Said::Failed(words) = world.ask(&question).unwrap() else { panic!("it passed") };
-    // Each of the three has others.
-    let expected = "rank 1 has other gradients of the blocks than rank 0: ";
-    assert!(words.iter().all(|words| words.starts_with(expected)), "{words:?}");
+    let all = [
+        (3, Tiny::Tied, Bug::InputGradientNotSummedInTraining),
+        (2, Tiny::TensorParallel, Bug::TokensGradientNotSummedInTraining),
+    ];
+    for (ranks, kind, bug) in all {
+        let world = WrongRanks { ranks, bug };
+        let question = Question::Train {
+            world_size: ranks,
+            steps: 2,
+            seed: 42,
+            same_text: true,
+            kind,
+            block: None,
+        };
+        let Said::Failed(words) = world.ask(&question).unwrap() else { panic!("it passed") };
+        // Each of them has others.
+        let expected = "rank 1 has other gradients than rank 0 of what every rank has, ";
+        assert!(words.iter().all(|words| words.starts_with(expected)), "{words:?}");
+    }
 }

@@ -3,7 +3,7 @@
 use crate::support::{ANSWERS, alone};
 use quadrivium::loss::IGNORE;
 use quadrivium::tensor::*;
-use ranks::act::{Question, tiny, tiny_batch};
+use ranks::act::{Question, Tiny, tiny, tiny_batch};
 use ranks::communicator::{Communicator, Order};
 use ranks::embedding::parallel_embedding;
 use ranks::error::{Error, Refusal};
@@ -148,7 +148,7 @@ fn rows_that_are_not_the_vocabulary_are_refused() {
 #[test]
 fn what_a_copy_refuses_all_copies_refuse() {
     let said = threads::run(4, |comm| {
-        let mut model = tiny(Grid::new(comm, 2)?, 1, Order::Any, false)?;
+        let mut model = tiny(Grid::new(comm, 2)?, 1, Order::Any, Tiny::Tied)?;
         let copy = model.grid().copy();
         let mut batch = tiny_batch(1, 0, copy);
         if copy == 1 {
@@ -180,7 +180,7 @@ fn what_one_rank_refuses_is_the_same_on_all() {
         first.to_string()
     };
     let said = alike(&|comm| {
-        let mut model = tiny(Grid::new(comm, 2)?, 1, Order::Any, false)?;
+        let mut model = tiny(Grid::new(comm, 2)?, 1, Order::Any, Tiny::Tied)?;
         let mut batch = tiny_batch(1, 0, model.grid().copy());
         if comm.rank() == 3 {
             batch.shape = (1, 5);

@@ -75,9 +75,14 @@ pub fn text(folder: &Path) -> String {
 }
 
 pub fn course(folder: &Path, more: &[&str]) -> Output {
+    of_any_size(folder, &[&["--tiny"], more].concat())
+}
+
+/// The command with the model that it has for readers, if it is not told otherwise.
+pub fn of_any_size(folder: &Path, more: &[&str]) -> Output {
     let text = text(folder);
     let mut command = Command::new(RANKS);
-    command.args(["ranks", "--tiny", "--text", &text]).args(more);
+    command.args(["ranks", "--text", &text]).args(more);
     command.output().unwrap()
 }
 

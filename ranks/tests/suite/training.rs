@@ -9,7 +9,10 @@ use quadrivium::model::{Head, LlamaTransformer};
 use quadrivium::tensor::*;
 use quadrivium::training::clip_gradients;
 use quadrivium::weights::{load_weights, save_weights};
-use ranks::act::{Answer, Question, RATE, TINY_BLOCK, TINY_VOCAB, tiny, tiny_batch, tiny_config};
+use ranks::act::{
+    Answer, Question, RATE, TINY_BLOCK, TINY_GROUPS, TINY_VOCAB, Tiny, tiny, tiny_batch,
+    tiny_config,
+};
 use ranks::communicator::Order;
 use ranks::link::threads::run;
 use ranks::show::Run;
@@ -34,25 +37,34 @@ fn train(world: &dyn World, question: Question) -> Answer {
     }
 }
 
-fn in_order(world_size: usize, untied: bool) -> Question {
+fn in_order(world_size: usize, kind: Tiny) -> Question {
     Question::Train {
         world_size,
         steps: STEPS,
         seed: SEED,
         same_text: true,
-        untied,
+        kind,
         block: Some(TINY_BLOCK),
     }
 }
 
-/// One rank, with the output tied to the table, and with its own matrix.
-static ONE: [LazyLock<Answer>; 2] = [
-    LazyLock::new(|| train(&OfThreads::new(1), in_order(1, false))),
-    LazyLock::new(|| train(&OfThreads::new(1), in_order(1, true))),
+const KINDS: [Tiny; 3] = [Tiny::Tied, Tiny::Untied, Tiny::TensorParallel];
+
+/// One rank, for each kind.
+static ONE: [LazyLock<Answer>; 3] = [
+    LazyLock::new(|| train(&OfThreads::new(1), in_order(1, KINDS[0]))),
+    LazyLock::new(|| train(&OfThreads::new(1), in_order(1, KINDS[1]))),
+    LazyLock::new(|| train(&OfThreads::new(1), in_order(1, KINDS[2]))),
 ];
 
-fn one(untied: bool) -> &'static Answer {
-    &ONE[usize::from(untied)]
+fn one(kind: Tiny) -> &'static Answer {
+    &ONE[kind as usize]
+}
+
+/// The kinds that so many ranks can share.
+fn kinds(world_size: usize) -> impl Iterator<Item = Tiny> {
+    let fits = move |kind: &Tiny| *kind != Tiny::TensorParallel || TINY_GROUPS % world_size == 0;
+    KINDS.into_iter().filter(fits)
 }
 
 fn bits(values: &[f32]) -> Vec<u32> {
@@ -62,30 +74,30 @@ fn bits(values: &[f32]) -> Vec<u32> {
 /// Losses and gradients' norms of every step, and after the last all weights, with what AdamW remembers of all gradients.
 fn same_as_one(world: &dyn World) {
     let w = world.world_size();
-    for untied in [false, true] {
-        let (answer, one) = (train(world, in_order(w, untied)), one(untied));
-        assert_eq!(bits(&answer.y), bits(&one.y), "losses of {w} ranks, untied {untied}");
-        assert_eq!(bits(&answer.dtable), bits(&one.dtable), "rows of {w} ranks, untied {untied}");
-        assert_eq!(bits(&answer.dx), bits(&one.dx), "blocks of {w} ranks, untied {untied}");
+    for kind in kinds(w) {
+        let (answer, one) = (train(world, in_order(w, kind)), one(kind));
+        assert_eq!(bits(&answer.y), bits(&one.y), "losses of {w} ranks, {kind:?}");
+        assert_eq!(bits(&answer.dtable), bits(&one.dtable), "rows of {w} ranks, {kind:?}");
+        assert_eq!(bits(&answer.dx), bits(&one.dx), "blocks of {w} ranks, {kind:?}");
     }
 }
 
 #[test]
 fn something_is_learned() {
     let mean = |losses: &[f32]| losses.iter().sum::<f32>() / losses.len() as f32;
-    for untied in [false, true] {
-        let one = one(untied);
+    for kind in KINDS {
+        let one = one(kind);
         let (first, last) = (mean(&one.y[..10]), mean(&one.y[90..]));
-        assert!(last < 0.8 * first, "from {first} to {last}, untied {untied}");
+        assert!(last < 0.8 * first, "from {first} to {last}, {kind:?}");
     }
 }
 
 /// A row has three numbers for each weight: it, and what AdamW remembers of its gradients.
 #[test]
 fn an_output_of_its_own_has_rows_of_its_own() {
-    assert_eq!(one(false).dtable.len(), 3 * TINY_VOCAB * 16);
-    assert_eq!(one(true).dtable.len(), 2 * 3 * TINY_VOCAB * 16);
-    assert_ne!(one(false).y, one(true).y);
+    assert_eq!(one(Tiny::Tied).dtable.len(), 3 * TINY_VOCAB * 16);
+    assert_eq!(one(Tiny::Untied).dtable.len(), 2 * 3 * TINY_VOCAB * 16);
+    assert_ne!(one(Tiny::Tied).y, one(Tiny::Untied).y);
 }
 
 #[test]
@@ -108,17 +120,17 @@ fn processes_in_order_train_bit_for_bit_as_one() {
 /// therefore at most one unit apart. (Later weights are not compared: differences of a few bits grow from step to
 /// step.)
 fn as_good_as_in_order(world: &dyn World, steps: usize) {
-    for untied in [false, true] {
-        as_good(world, steps, untied);
+    for kind in [Tiny::Tied, Tiny::Untied] {
+        as_good(world, steps, kind);
     }
 }
 
-fn as_good(world: &dyn World, steps: usize, untied: bool) {
+fn as_good(world: &dyn World, steps: usize, kind: Tiny) {
     let world_size = world.world_size();
     let (seed, same_text, block) = (SEED, true, None);
-    let question = Question::Train { world_size, steps, seed, same_text, untied, block };
+    let question = Question::Train { world_size, steps, seed, same_text, kind, block };
     let answer = train(world, question);
-    assert_eq!(answer.y[0], one(untied).y[0]);
+    assert_eq!(answer.y[0], one(kind).y[0]);
     for (step, (any, fixed)) in answer.y.iter().zip(&answer.dx[..steps]).enumerate() {
         let (any, fixed) = (f64::from(*any), f64::from(*fixed));
         assert!((any - fixed).abs() <= 2.0 * U * fixed.abs(), "step {step}: {any} and {fixed}");
@@ -147,10 +159,10 @@ fn processes_in_any_order_train() {
 /// as w do, bit for bit.
 #[test]
 fn copies_that_read_the_same_train_as_one() {
-    for (w, untied) in [(1, false), (1, true), (2, false), (2, true), (3, false)] {
-        let answer = train(&OfThreads::new(2 * w), in_order(w, untied));
-        assert_eq!(bits(&answer.y), bits(&one(untied).y), "losses of {w} x 2 ranks");
-        assert_eq!(bits(&answer.dtable), bits(&one(untied).dtable), "the rows of {w} x 2 ranks");
+    for (w, kind) in (1..=3).flat_map(|w| kinds(w).map(move |kind| (w, kind))) {
+        let answer = train(&OfThreads::new(2 * w), in_order(w, kind));
+        assert_eq!(bits(&answer.y), bits(&one(kind).y), "losses of {w} x 2 ranks");
+        assert_eq!(bits(&answer.dtable), bits(&one(kind).dtable), "the rows of {w} x 2 ranks");
     }
 }
 
@@ -162,11 +174,11 @@ fn a_grid_of_processes_trains_as_one_of_threads() {
         steps: 10,
         seed: SEED,
         same_text: false,
-        untied: true,
+        kind: Tiny::Untied,
         block: Some(TINY_BLOCK),
     };
     let expected = train(&OfThreads::new(2), question(1));
-    assert_ne!(expected.y, one(true).y[..10], "the copies read something else");
+    assert_ne!(expected.y, one(Tiny::Untied).y[..10], "the copies read something else");
     let _alone = alone();
     for w in [2, 4] {
         let answer = train(&processes(2 * w), question(w));
@@ -185,14 +197,14 @@ fn the_loss_of_copies_is_their_mean() {
             steps: 1,
             seed: SEED,
             same_text,
-            untied: false,
+            kind: Tiny::Tied,
             block: Some(TINY_BLOCK),
         };
         train(&OfThreads::new(copies), question).y[0]
     };
     let of_copy = |copy: usize| {
         let alone = run(1, |comm| {
-            let model = tiny(Grid::new(comm, 1)?, SEED, Order::Any, false)?;
+            let model = tiny(Grid::new(comm, 1)?, SEED, Order::Any, Tiny::Tied)?;
             model.loss(&tiny_batch(SEED, 0, copy), Order::Fixed { block: TINY_BLOCK })
         });
         alone.into_iter().next().flatten().unwrap().unwrap()
@@ -202,24 +214,23 @@ fn the_loss_of_copies_is_their_mean() {
 }
 
 type Whole<O> = LlamaTransformer<TINY_VOCAB, 16, 2, 1, 8, 48, 2, f32, Cpu, O>;
-
 /// The library's models in one process, given the weights of each step: their loss is the sharded one's, within what the
 /// roundings of two products of the same matrices cost.
 #[test]
 fn each_step_has_the_loss_of_the_library() {
-    as_the_library(|dev| Whole::tied(dev, tiny_config(SEED)).unwrap(), false);
-    as_the_library(|dev| Whole::new(dev, tiny_config(SEED)).unwrap(), true);
+    as_the_library(|dev| Whole::tied(dev, tiny_config(SEED)).unwrap(), Tiny::Tied);
+    as_the_library(|dev| Whole::new(dev, tiny_config(SEED)).unwrap(), Tiny::Untied);
 }
 
 fn as_the_library<O: Head<TINY_VOCAB, 16, f32, Cpu> + TensorCollection<f32, Cpu>>(
     whole: impl Fn(&Cpu) -> Whole<O> + Sync,
-    untied: bool,
+    kind: Tiny,
 ) {
     let checked = run(1, |comm| {
         let dev = Cpu::default();
         let mut whole = whole(&dev);
         let order = Order::Fixed { block: TINY_BLOCK };
-        let mut model = tiny(Grid::new(comm, 1).unwrap(), SEED, order, untied).unwrap();
+        let mut model = tiny(Grid::new(comm, 1).unwrap(), SEED, order, kind).unwrap();
         drawn_alike(&whole, &model.weights().unwrap());
         for step in 0..STEPS {
             let weights = model.weights().unwrap();
@@ -268,7 +279,8 @@ fn copies_read_different_parts_of_a_batch() {
     let (both, _) = batches.at(first);
     let of_copies = run(1, |comm| {
         let order = Order::Fixed { block: BLOCK };
-        let model = Size::TINY.trainer(Grid::new(comm, 1)?, Size::TINY.settings(42), order)?;
+        let model =
+            Size::TINY.trainer(Grid::new(comm, 1)?, Size::TINY.settings(42), order, false)?;
         let loss = |copy: usize| {
             let part = |all: &[usize]| all[copy * b * s..][..b * s].to_vec();
             model
@@ -300,7 +312,10 @@ fn bound(weights: &[Named], loss: f64) -> f64 {
 }
 
 /// The same seeds give the same first weights, with the same names.
-fn drawn_alike(whole: &impl TensorCollection<f32, Cpu>, weights: &[Named]) {
+///
+/// # Panics
+/// They do not.
+pub fn drawn_alike(whole: &impl TensorCollection<f32, Cpu>, weights: &[Named]) {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("weights");
     save_weights(whole, &file).unwrap();

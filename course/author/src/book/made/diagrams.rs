@@ -16,6 +16,7 @@ pub static MADE: Made = Made {
         Figure { name: "feedforward-gate", draw: gate },
         Figure { name: "model-block", draw: block },
         Figure { name: "collectives-ring", draw: ring },
+        Figure { name: "collectives-heads", draw: heads_on_ranks },
         Figure { name: "ownership-rounds", draw: rounds },
         Figure { name: "fooled-line", draw: judge_and_sandbox },
     ],
@@ -166,6 +167,29 @@ fn ring(out: &Path) -> Result<()> {
             (450, 290),
             "After w - 1 steps each rank has one block's whole sum, and as many steps more hand the sums round.",
         )
+    })
+}
+
+/// The attention of a block on two ranks.
+fn heads_on_ranks(out: &Path) -> Result<()> {
+    save(out, "What crosses from rank to rank?", (900, 330), |area| {
+        sheet(area, (20, 112), (110, 60), ORANGE, &["norm(x)", "[b, s, h]"])?;
+        for (rank, (colour, y)) in [(BLUE, 40), (GREEN, 190)].into_iter().enumerate() {
+            let heads = format!("heads {} and {}", 2 * rank, 2 * rank + 1);
+            sheet(area, (210, y), (170, 56), colour, &["rows of q, k, v", &heads])?;
+            sheet(area, (420, y), (110, 56), colour, &["attention"])?;
+            sheet(area, (570, y), (150, 56), colour, &["columns of o", "[b, s, h]"])?;
+            arrow(area, &[(130, 142), (165, 142), (165, y + 28), (210, y + 28)], VERMILLION)?;
+            arrow(area, &[(380, y + 28), (420, y + 28)], INK)?;
+            arrow(area, &[(530, y + 28), (570, y + 28)], INK)?;
+            let to = if rank == 0 { 112 } else { 172 };
+            arrow(area, &[(720, y + 28), (825, y + 28), (825, to)], VERMILLION)?;
+            words(area, (470, y + 74), &format!("rank {rank}"))?;
+        }
+        sheet(area, (770, 112), (110, 60), ORANGE, &["sum", "[b, s, h]"])?;
+        words(area, (290, 142), "back: two gradients, one sum")?;
+        words(area, (650, 142), "forward: two parts, one sum")?;
+        words(area, (450, 296), "Queries, keys, values and scores never leave their rank.")
     })
 }
 
