@@ -1,6 +1,6 @@
 //! What ranks can be asked from outside, and what they answer: the same in threads and in processes.
 
-use crate::communicator::{Call, Communicator, Order, digest, go_on};
+use crate::communicator::{Call, Communicator, Order, all_values, digest, go_on};
 use crate::embedding::parallel_embedding;
 use crate::error::{Error, Result};
 use crate::library::Way;
@@ -364,10 +364,7 @@ fn block_of<const NH: usize, const NKV: usize, const FF: usize>(
     let dx = gradient(&mut grads, &x)?;
     let first = gradient(&mut grads, &block.input_layernorm.weight)?;
     let second = gradient(&mut grads, &block.post_attention_layernorm.weight)?;
-    let all = |own: Vec<f32>| -> Result<Vec<f32>> {
-        let all = comm.gather(bytemuck::cast_slice(&own))?.concat();
-        Ok(all.chunks_exact(4).map(bytemuck::pod_read_unaligned).collect())
-    };
+    let all = |own: Vec<f32>| all_values(comm, &own);
     let by_columns = |rows: Vec<f32>| transposed(&rows, rows.len() / 32);
     let dx = [
         dx,
@@ -519,9 +516,7 @@ fn together(comm: &dyn Communicator, own: Own, sent: u64) -> Result<Answer> {
     let numbers = ids.iter().flat_map(|id| (*id as u64).to_le_bytes());
     let alike: Vec<u8> = floats.chain(numbers).collect();
     let same = comm.gather(&alike)?.iter().all(|theirs| *theirs == alike);
-    let rows = comm.gather(bytemuck::cast_slice(&rows))?;
-    let words = rows.iter().flat_map(|bytes| bytes.chunks_exact(4));
-    let mut dtable: Vec<f32> = words.map(bytemuck::pod_read_unaligned).collect();
+    let mut dtable = all_values(comm, &rows)?;
     dtable.truncate(elements); // without what was filled up
     let number = |bytes: Vec<u8>| bytes.iter().rev().fold(0, |n, byte| n << 8 | u64::from(*byte));
     let sent = comm.gather(&sent.to_le_bytes())?.into_iter().map(number).collect();

@@ -267,6 +267,15 @@ pub fn sum<N: Number>(comm: &dyn Communicator, order: Order, values: &mut [N]) -
 }
 // ANCHOR_END: sum
 
+/// The values of all ranks, in their order.
+///
+/// # Errors
+/// As for [`Communicator::agree`].
+pub(crate) fn all_values(comm: &dyn Communicator, own: &[f32]) -> Result<Vec<f32>> {
+    let all = comm.gather(bytemuck::cast_slice(own))?.concat();
+    Ok(all.chunks_exact(4).map(bytemuck::pod_read_unaligned).collect())
+}
+
 /// [`Communicator::carry`] for one float type.
 ///
 /// # Errors

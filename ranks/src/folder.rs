@@ -3,7 +3,7 @@
 //! Both go through the model that one process has, because the library reads and writes that one and checks it against its
 //! `config.json`. So a rank holds all rows for that moment.
 
-use crate::communicator::{Call, Communicator, accept, digest_of_floats, fnv};
+use crate::communicator::{Call, Communicator, accept, all_values, digest_of_floats, fnv};
 use crate::disks::read_or_sent;
 use crate::error::{Error, Refusal, Result};
 use crate::size::Size;
@@ -113,7 +113,8 @@ impl Beginning {
         digest(&self.weights)
     }
 
-    /// What a rank of `world_size` has: its rows of what is cut, which with `tensor_parallel` the blocks are too, and the rest whole.
+    /// What a rank of `world_size` has: its rows of what is cut, and the rest whole. With `tensor_parallel`, the blocks are cut
+    /// too.
     pub fn of_rank(&self, (rank, world_size): (usize, usize), tensor_parallel: bool) -> Vec<Named> {
         let of_rank = |whole: &Named| {
             let mut own = if tensor_parallel { to_be_cut(whole) } else { whole.clone() };
@@ -145,9 +146,7 @@ fn in_words(e: impl std::fmt::Display) -> Error {
 pub fn gathered(model: &mut dyn Steps) -> Result<Vec<Named>> {
     let mut all = model.weights()?;
     for named in all.iter_mut().filter(|named| named.cut) {
-        let rows: Vec<u8> = named.values.iter().flat_map(|x| x.to_le_bytes()).collect();
-        let rows = model.grid().shards.gather(&rows)?.concat();
-        named.values = rows.chunks_exact(4).map(bytemuck::pod_read_unaligned::<f32>).collect();
+        named.values = all_values(model.grid().shards.as_ref(), &named.values)?;
         named.shape[0] *= model.grid().shards.world_size();
     }
     Ok(all.into_iter().map(whole_again).collect())

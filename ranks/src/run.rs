@@ -10,7 +10,7 @@ use crate::roll::host;
 use crate::show::{self, OfRank, Run};
 use crate::size::{BLOCK, Size};
 use crate::start::Setup;
-use crate::train::{Batch, Grid, Named, Steps};
+use crate::train::{Batch, Grid, Steps};
 use crate::watch;
 use course::arguments::{Fault, FaultKind, RanksArguments, SumOrder};
 use model::batches::{Batches, Position};
@@ -290,12 +290,14 @@ fn train(
             save(model.as_mut(), dir, (step, &run))?;
         }
     }
+    let cut_values: usize =
+        model.weights()?.iter().filter(|named| named.cut).map(|named| named.values.len()).sum();
     let mine = OfRank {
         rank: world.rank(),
         host: host(),
         copy: model.grid().copy(),
         rows: owned.rows.clone(),
-        shard_bytes: 4 * model.weights()?.iter().map(Named::own_part).sum::<usize>(),
+        shard_bytes: 4 * cut_values,
         owned: owned.part(),
         sent: sent(model.as_ref()) - before.0,
         seconds: before.2.elapsed().as_secs_f64(),

@@ -118,13 +118,6 @@ pub struct Named {
     pub cut: bool,
 }
 
-impl Named {
-    /// How many elements this rank has that no other one of its copy has.
-    pub fn own_part(&self) -> usize {
-        if self.cut { self.values.len() } else { 0 }
-    }
-}
-
 /// A sharded model in training, of any sizes.
 pub trait Steps {
     /// One step with the learning rate `rate`.
