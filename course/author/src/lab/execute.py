@@ -10,6 +10,7 @@ import json
 import queue
 import sys
 import time
+from contextlib import ExitStack
 
 import nbformat
 from jupyter_core.utils import run_sync
@@ -51,6 +52,18 @@ class Client(NotebookClient):
                 run_sync(self.hear_late_words)(cell, i, request[0])
 
 
+def start(client, running):
+    """Starts the kernel, which runs as long as `running`.
+
+    Jupyter looks for free ports, and the kernel takes them only once it has built its crates. If another
+    program has one by then, the kernel ends: it gets new ports, once, and has little left to build.
+    """
+    try:
+        running.enter_context(client.setup_kernel())
+    except RuntimeError:
+        running.enter_context(client.setup_kernel())
+
+
 def main():
     folder, timeout, file, result = sys.argv[1:]
     notebook = nbformat.read(file, 4)
@@ -65,7 +78,8 @@ def main():
     )
     cells = [i for i, cell in enumerate(notebook.cells) if cell.cell_type == "code"]
     began = time.monotonic()
-    with client.setup_kernel():
+    with ExitStack() as running:
+        start(client, running)
         say(kernel=time.monotonic() - began)
         for i in cells:
             began = time.monotonic()
