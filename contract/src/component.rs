@@ -1,14 +1,14 @@
-//! What the course knows about each component: invariants, bugs, correct variants, fingerprints.
+//! What the course knows about each component: invariants, bugs, correct variants.
 
 use crate::category::Category;
 use crate::graded_cases::{Draw, GradedCase};
+use crate::mutants::Said;
 use crate::mutants::mixer::{Axes, Mixer};
 use crate::repair::Repair;
 use crate::run::Run;
 use crate::task::Spec;
 use crate::violation::{Verdict, Violation};
 pub(crate) use contract_macros::{bug, law};
-use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// One thing that a component promises.
@@ -90,46 +90,6 @@ pub struct Variant<P: ?Sized> {
     pub about: &'static str,
     /// The implementation.
     pub implementation: fn() -> Box<P>,
-}
-
-/// One answer to a fixed question. The diagnosis compares them between implementations.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Fingerprint {
-    /// The call, as in [`Violation::call`].
-    pub call: &'static str,
-    /// The answer as numbers, the words of a refusal, or nothing for a panic.
-    pub answer: Option<Result<Vec<f64>, String>>,
-}
-
-impl Fingerprint {
-    /// Asks, and keeps every answer. A call that is not needed is not made: see [`fingerprints_of`].
-    pub fn ask(
-        call: &'static str,
-        ask: impl FnOnce() -> crate::interface::Reply<Vec<f64>>,
-    ) -> Self {
-        if !WANTED.with_borrow(|wanted| wanted.is_empty() || wanted.contains(&call.to_string())) {
-            return Self { call, answer: None };
-        }
-        let answer = catch_unwind(AssertUnwindSafe(ask)).ok();
-        Self { call, answer: answer.map(|reply| reply.map_err(|refusal| refusal.0)) }
-    }
-}
-
-thread_local! {
-    /// The calls that [`Fingerprint::ask`] makes; all, if none is named.
-    static WANTED: RefCell<Vec<String>> = const { RefCell::new(Vec::new()) };
-}
-
-/// The answers of an implementation to [`Component::fingerprints`], of these calls alone; of all, if none is named. A gradient by
-/// differences is dear, and a learner waits.
-pub fn fingerprints_of<P: Component + ?Sized>(
-    implementation: &P,
-    calls: &[&str],
-) -> Vec<Fingerprint> {
-    WANTED.set(calls.iter().map(ToString::to_string).collect());
-    let fingerprints = P::fingerprints(implementation);
-    WANTED.take();
-    fingerprints
 }
 
 /// An invariant without its check.
@@ -220,10 +180,7 @@ pub trait Component: 'static {
     fn mixed(wrong: Box<Self>, mixer: Mixer) -> Box<Self>;
 
     /// Answers to random questions, which no invariant knows.
-    fn fuzz(implementation: &Self, draw: Draw) -> Vec<Fingerprint>;
-
-    /// Answers to fixed questions whose inputs make every term matter.
-    fn fingerprints(implementation: &Self) -> Vec<Fingerprint>;
+    fn fuzz(implementation: &Self, draw: Draw) -> Vec<Said>;
 
     /// Steps whose replacement may explain wrong answers, in the order in which they are tried.
     fn repairs() -> &'static [Repair<Self>];
@@ -276,12 +233,8 @@ macro_rules! component {
             fn fuzz(
                 implementation: &Self,
                 draw: $crate::graded_cases::Draw,
-            ) -> Vec<$crate::component::Fingerprint> {
+            ) -> Vec<$crate::mutants::Said> {
                 mutants::fuzz(implementation, draw)
-            }
-
-            fn fingerprints(implementation: &Self) -> Vec<$crate::component::Fingerprint> {
-                fingerprints::fingerprints(implementation)
             }
 
             fn repairs() -> &'static [$crate::repair::Repair<Self>] {

@@ -1,15 +1,18 @@
 //! Which known bug a wrong implementation behaves like.
 //!
-//! The bugs of the museum can be run, so the diagnosis asks the implementation and every bug the same
-//! fixed questions and compares their wrong answers. A bug fits as far as it is wrong where the
-//! implementation is wrong, in the same way, and right where the implementation is right.
+//! The bugs of the museum can be run, so they are asked what the implementation was asked: graded cases and invariants.
+//! A bug fits as far as it is wrong where the implementation is wrong, in the same way, and right where the implementation
+//! is right.
 //!
 //! The first call that the implementation answers wrong decides, because one mistake in a forward pass may
 //! spoil the gradients in several ways. The other calls decide between bugs that fit equally well. If none fits well,
 //! or several fit equally well in everything, the diagnosis says that it does not know.
 
-use crate::component::{Component, Exhibit, Fingerprint, exhibits, fingerprints_of};
+use crate::component::{Bug, Component, Exhibit, NET, exhibits};
+use crate::run::Run;
+use crate::violation::{Fault, Step, Violation, answer, numbers};
 use rayon::prelude::*;
+use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// A known bug that fits.
@@ -25,10 +28,8 @@ pub struct Diagnosis {
 pub struct Fit {
     /// Of the call that decides: share of the informative questions that both answer in the same way.
     pub deciding: f64,
-    /// The same for the other calls that are looked at.
+    /// The same for the other calls.
     pub others: f64,
-    /// The same for all calls: a bug that is wrong in calls that are not looked at is less likely.
-    pub all: f64,
     /// Whether a gradient decides, and the other calls don't fit.
     pub strange: bool,
 }
@@ -43,17 +44,124 @@ impl Fit {
 }
 
 /// A bug that answers fewer of the informative questions like the implementation is not named.
-const ENOUGH: f64 = 0.8;
+const ENOUGH: f64 = 0.9;
+
+/// Wrong answers are the same up to this share of the largest value: a learner's `f32` may round much where a formula is wrong.
+const ALIKE: f64 = 1e-4;
+
+/// So many graded cases of a call that an implementation answers wrong tell bugs apart, the plainest first, and so many that it
+/// answers right. To ask more would take a learner's time.
+const MOST: usize = 8;
+
+/// Something that an implementation and the bugs are asked.
+struct Question<P: ?Sized> {
+    /// The call of a graded case. An invariant makes several.
+    call: Option<&'static str>,
+    judge: Box<dyn Fn(&P) -> Step>,
+}
+
+impl<P: ?Sized> Question<P> {
+    fn ask(&self, implementation: &P) -> Answered {
+        let judge = || Ok((self.judge)(implementation));
+        let call = self.call.unwrap_or_default();
+        Answered { call: self.call, wrong: answer(call, judge).and_then(|step| step).err() }
+    }
+}
+
+/// What was answered. The component's types end here, so that what follows is compiled once and not once for each component.
+#[derive(Clone)]
+struct Answered {
+    call: Option<&'static str>,
+    wrong: Option<Box<Violation>>,
+}
+
+impl Answered {
+    /// The call that it is about. The violation of an invariant names one.
+    fn call(&self) -> Option<&str> {
+        self.call.or_else(|| Some(&*self.wrong.as_ref()?.call))
+    }
+}
+
+/// The graded cases of some calls, and some invariants: all, if none is named.
+fn questions<P: Component + ?Sized>(calls: &[&str], ids: &[&str]) -> Vec<Question<P>> {
+    let run = Run { cases: 1, shrink: false, every_size: false, blocks: false, ..Run::default() };
+    let graded = P::graded_cases(&run)
+        .into_iter()
+        .filter(|graded| !graded.elsewhere && (calls.is_empty() || calls.contains(&graded.call)));
+    // The nets ask the graded cases once more.
+    let laws = P::invariants()
+        .iter()
+        .filter(|law| law.stays != Some(NET) && (ids.is_empty() || ids.contains(&law.id)));
+    let graded = graded.map(|graded| Question { call: Some(graded.call), judge: graded.judge });
+    let laws = laws.map(|law| Question::<P> {
+        call: None,
+        judge: Box::new(move |implementation| law.judge(implementation, &run).map(|_remark| ())),
+    });
+    graded.chain(laws).collect()
+}
 
 /// The bug that `implementation` behaves like, if one is known.
 ///
-/// `calls` limits the questions to some calls of the interface, such as `forward`: a learner may not
-/// have written the others yet. Empty means all.
-pub fn diagnose<P: Component + ?Sized>(implementation: &P, calls: &[&str]) -> Option<Diagnosis> {
-    let museum = museum::<P>(calls);
-    let [answers, truth] = [implementation, &*P::oracle()]
-        .map(|implementation| fingerprints_of(implementation, calls));
-    closest(&answers, &truth, calls, &mut museum.iter())
+/// `calls` limits the questions to some calls of the interface, such as `forward`, and `ids` to some invariants: a learner may
+/// not have written the others yet. Empty means all.
+pub fn diagnose<P: Component + ?Sized>(
+    implementation: &P,
+    calls: &[&str],
+    ids: &[&str],
+) -> Option<Diagnosis> {
+    let asked = questions::<P>(calls, ids);
+    let of: Vec<_> = asked.iter().map(|question| question.call).collect();
+    let theirs = telling(&of, |question| asked[question].ask(implementation));
+    let bugs = P::bugs().par_iter().map(|bug| {
+        let (asked, bug) = (questions::<P>(calls, ids), (bug.implementation)());
+        theirs.iter().map(|(question, _)| asked[*question].ask(&bug)).collect()
+    });
+    let bugs: Vec<Vec<Answered>> = bugs.collect();
+    let known = exhibits::<P>().into_iter().zip(bugs.iter().map(|bug| bug.iter().collect()));
+    let theirs: Vec<Answered> = theirs.into_iter().map(|(_, answered)| answered).collect();
+    closest(&theirs, calls, known)
+}
+
+/// Asks until there is enough to tell bugs apart: the questions, by their places, and the answers. `calls` are those of the
+/// questions.
+fn telling(
+    calls: &[Option<&'static str>],
+    mut ask: impl FnMut(usize) -> Answered,
+) -> Vec<(usize, Answered)> {
+    let mut counts: HashMap<(&str, bool), usize> = HashMap::new();
+    let mut told = Vec::new();
+    for (question, call) in calls.iter().enumerate() {
+        let Some(call) = call else {
+            told.push((question, ask(question)));
+            continue;
+        };
+        if counts.get(&(call, true)) == Some(&MOST) {
+            continue;
+        }
+        let answered = ask(question);
+        let count = counts.entry((call, answered.wrong.is_some())).or_default();
+        if *count < MOST {
+            *count += 1;
+            told.push((question, answered));
+        }
+    }
+    told
+}
+
+/// [`diagnose`] from the answers, among some of the bugs and their answers to the same questions.
+fn closest<'a>(
+    theirs: &[Answered],
+    calls: &[&str],
+    bugs: impl Iterator<Item = (Exhibit, Vec<&'a Answered>)>,
+) -> Option<Diagnosis> {
+    let fits = bugs.filter_map(|(bug, answers)| {
+        fit(theirs, &answers, calls).map(|fit| Diagnosis { bug, fit })
+    });
+    let mut fits: Vec<Diagnosis> = fits.collect();
+    fits.sort_by(|a, b| b.fit.partial_cmp(&a.fit).expect("shares are numbers"));
+    let best = fits.first()?;
+    let alike = fits.iter().filter(|other| other.fit == best.fit).count();
+    (best.fit.is_enough() && alike == 1).then(|| fits.swap_remove(0))
 }
 
 /// The first repair that explains what an implementation answers in one of these calls.
@@ -64,33 +172,6 @@ pub fn repair<P: Component + ?Sized>(implementation: &P, calls: &[&str]) -> Opti
             catch_unwind(AssertUnwindSafe(|| (repair.explain)(implementation))).ok().flatten()
         })
         .next()
-}
-
-/// A bug and its answers to [`Component::fingerprints`]. The component's types end here, so that what follows is
-/// compiled once and not once for each component.
-type Known = (Exhibit, Vec<Fingerprint>);
-
-fn museum<P: Component + ?Sized>(calls: &[&str]) -> Vec<Known> {
-    let answers = (0..P::bugs().len()).into_par_iter();
-    let answers = answers.map(|bug| fingerprints_of(&*(P::bugs()[bug].implementation)(), calls));
-    exhibits::<P>().into_iter().zip(answers.collect::<Vec<_>>()).collect()
-}
-
-/// [`diagnose`] from the answers, among some of the bugs.
-fn closest(
-    answers: &[Fingerprint],
-    truth: &[Fingerprint],
-    calls: &[&str],
-    museum: &mut dyn Iterator<Item = &Known>,
-) -> Option<Diagnosis> {
-    let fits = museum.filter_map(|(bug, wrong)| {
-        fit(answers, truth, wrong, calls).map(|fit| Diagnosis { bug: *bug, fit })
-    });
-    let mut fits: Vec<Diagnosis> = fits.collect();
-    fits.sort_by(|a, b| b.fit.partial_cmp(&a.fit).expect("shares are numbers"));
-    let best = fits.first()?;
-    let alike = fits.iter().filter(|other| other.fit == best.fit).count();
-    (best.fit.is_enough() && alike == 1).then(|| fits.swap_remove(0))
 }
 
 /// How well the diagnosis names the bugs of the museum.
@@ -129,92 +210,101 @@ impl Accuracy {
 /// Shows every bug of a component to the diagnosis, in another hand: its answers are those of the
 /// bug in `f32` arithmetic, off by up to three roundings.
 pub fn accuracy<P: Component + ?Sized>() -> Accuracy {
-    accuracy_among(&P::fingerprints(&P::oracle()), &museum::<P>(&[]))
+    let answers = |bug: &Bug<P>| {
+        let bug = (bug.implementation)();
+        questions::<P>(&[], &[]).iter().map(|question| question.ask(&bug)).collect()
+    };
+    accuracy_among(&exhibits::<P>(), &P::bugs().par_iter().map(answers).collect::<Vec<_>>())
 }
 
-fn accuracy_among(truth: &[Fingerprint], museum: &[Known]) -> Accuracy {
+fn accuracy_among(bugs: &[Exhibit], answers: &[Vec<Answered>]) -> Accuracy {
     let mut accuracy = Accuracy::default();
-    for (bug, answers) in museum {
-        let answers = in_another_hand(answers.clone());
+    for (bug, its) in bugs.iter().zip(answers) {
+        let calls: Vec<_> = its.iter().map(|answered| answered.call).collect();
+        let (asked, theirs): (Vec<usize>, Vec<Answered>) =
+            telling(&calls, |question| in_another_hand(&its[question])).into_iter().unzip();
+        let known = || {
+            let answers = answers.iter().map(|all| asked.iter().map(|&nth| &all[nth]).collect());
+            bugs.iter().copied().zip(answers)
+        };
         accuracy.shown += 1;
-        match closest(&answers, truth, &[], &mut museum.iter()) {
+        match closest(&theirs, &[], known()) {
             Some(named) if named.bug.id == bug.id => accuracy.right += 1,
             Some(named) => accuracy.wrong.push((bug.id, named.bug.id)),
             None => accuracy.unknown.push(bug.id),
         }
-        let mut others = museum.iter().filter(|(other, _)| other.id != bug.id);
-        if let Some(named) = closest(&answers, truth, &[], &mut others) {
+        let others = known().filter(|(other, _)| other.id != bug.id);
+        if let Some(named) = closest(&theirs, &[], others) {
             accuracy.strangers_named.push((bug.id, named.bug.id));
         }
     }
     accuracy
 }
 
-/// The same answers, rounded differently in the last digits of `f32`.
-fn in_another_hand(mut fingerprints: Vec<Fingerprint>) -> Vec<Fingerprint> {
-    let mut turn = 0u32;
-    for fingerprint in &mut fingerprints {
-        if let Some(Ok(values)) = &mut fingerprint.answer {
-            for value in values {
-                turn = (turn + 1) % 7;
-                *value *= 1.0 + (f64::from(turn) - 3.0) * crate::laws::U;
-            }
-        }
+/// The same answer, rounded differently in the last digits of `f32`.
+fn in_another_hand(answered: &Answered) -> Answered {
+    let mut answered = answered.clone();
+    let values = answered.wrong.iter_mut().flat_map(|violation| &mut violation.values);
+    for (place, value) in values.enumerate() {
+        *value *= 1.0 + ((place % 7) as f64 - 3.0) * crate::laws::U;
     }
-    fingerprints
+    answered
 }
 
 /// How `bug` fits `implementation`. `None` if the implementation answers right in all `calls`.
-fn fit(
-    implementation: &[Fingerprint],
-    truth: &[Fingerprint],
-    bug: &[Fingerprint],
-    calls: &[&str],
-) -> Option<Fit> {
-    let asked = |call: &str| calls.is_empty() || calls.contains(&call);
-    let wrong = |(implementation, truth): &(&Fingerprint, &Fingerprint)| {
-        asked(implementation.call) && !same(implementation, truth)
+fn fit(implementation: &[Answered], bug: &[&Answered], calls: &[&str]) -> Option<Fit> {
+    // Of both answers that are right, none tells anything.
+    let pairs = implementation.iter().zip(bug).filter_map(|(theirs, its)| {
+        let call = theirs.call().or(its.call())?;
+        let counts = theirs.wrong.is_some() || its.wrong.is_some();
+        (counts && (calls.is_empty() || calls.contains(&call))).then_some((call, theirs, its))
+    });
+    let pairs: Vec<_> = pairs.collect();
+    let decides = pairs.iter().find(|(_, theirs, _)| theirs.wrong.is_some())?.0;
+    let count = |of_deciding: bool| {
+        let of = pairs.iter().filter(|(call, ..)| (*call == decides) == of_deciding);
+        let (telling, alike): (Vec<_>, Vec<_>) =
+            of.map(|(_, theirs, its)| ((), is_same(theirs, its))).unzip();
+        (telling.len() as f64, alike.into_iter().filter(|same| *same).count() as f64)
     };
-    let decides = implementation.iter().zip(truth).find(wrong)?.0.call;
-    let count = |counts: &dyn Fn(&str) -> bool| {
-        let (mut telling, mut alike) = (0.0, 0.0);
-        for ((implementation, truth), bug) in implementation.iter().zip(truth).zip(bug) {
-            if counts(implementation.call) && !(same(implementation, truth) && same(bug, truth)) {
-                telling += 1.0;
-                alike += if same(implementation, bug) { 1.0 } else { 0.0 };
-            }
-        }
-        (telling, alike)
-    };
-    let share = |counts: &dyn Fn(&str) -> bool| match count(counts) {
-        (0.0, _) => 1.0,
-        (telling, alike) => alike / telling,
-    };
-    let is_other = |call: &str| call != decides && asked(call);
-    let (telling, alike) = count(&is_other);
+    let share = |(telling, alike)| if telling == 0.0 { 1.0 } else { alike / telling };
+    let (telling, alike) = count(false);
     Some(Fit {
-        deciding: share(&|call| call == decides),
-        others: share(&is_other),
-        all: share(&|_| true),
+        deciding: share(count(true)),
+        others: share((telling, alike)),
         // One answer may be another: squares of large numbers overflow in f32, no matter what else is wrong.
         strange: decides.contains("backward") && alike + 1.0 < ENOUGH * telling,
     })
 }
 
-/// Equal up to the last digits of `f32`, relative to the largest value of the answer. A panic is like a refusal: it is
-/// no answer either.
-pub(crate) fn same(a: &Fingerprint, b: &Fingerprint) -> bool {
-    match (&a.answer, &b.answer) {
-        (Some(Ok(a)), Some(Ok(b))) => {
-            let largest = |v: &[f64]| {
-                v.iter().filter(|x| x.is_finite()).fold(0.0, |m: f64, x| m.max(x.abs()))
-            };
-            let tolerance = 2e-6 * largest(a).max(largest(b));
-            let close =
-                |a: f64, b: f64| a == b || (a.is_nan() && b.is_nan()) || (a - b).abs() <= tolerance;
-            a.len() == b.len() && a.iter().zip(b).all(|(&a, &b)| close(a, b))
+/// Whether two answers are wrong in the same way. A panic is like a refusal: it is no answer either.
+fn is_same(a: &Answered, b: &Answered) -> bool {
+    let (Some(a), Some(b)) = (&a.wrong, &b.wrong) else {
+        return a.wrong.is_none() && b.wrong.is_none();
+    };
+    match (&a.fault, &b.fault) {
+        (Fault::Differs { .. }, Fault::Differs { .. }) => close(&a.values, &b.values, ALIKE),
+        (Fault::Accepted { rule }, Fault::Accepted { rule: other }) => {
+            rule == other && close(&a.values, &b.values, ALIKE)
         }
-        (Some(Ok(_)), _) | (_, Some(Ok(_))) => false,
-        _ => true,
+        (Fault::Length { got: a, .. }, Fault::Length { got: b, .. }) => a == b,
+        (Fault::Broken { what: a }, Fault::Broken { what: b }) => {
+            let ((a, of_a), (b, of_b)) = (numbers(a), numbers(b));
+            close(&a, &b, ALIKE) && of_a == of_b
+        }
+        (
+            Fault::Refused { .. } | Fault::Panicked { .. },
+            Fault::Refused { .. } | Fault::Panicked { .. },
+        ) => true,
+        _ => false,
     }
+}
+
+/// Whether these are equal up to a share of the largest value.
+pub(crate) fn close(a: &[f64], b: &[f64], share: f64) -> bool {
+    let largest =
+        |v: &[f64]| v.iter().filter(|x| x.is_finite()).fold(0.0, |m: f64, x| m.max(x.abs()));
+    let tolerance = share * largest(a).max(largest(b));
+    let close = |a: f64, b: f64| a == b || (a.is_nan() && b.is_nan()) || (a - b).abs() <= tolerance;
+    a.len() == b.len() && a.iter().zip(b).all(|(&a, &b)| close(a, b))
 }

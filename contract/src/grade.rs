@@ -215,7 +215,7 @@ pub(crate) fn not_graded(task: &Task, what: &str) -> Grade {
 /// component. They hand on what they know, and the grading is compiled once.
 pub fn by_invariants<P: Component + ?Sized>(task: &Task, implementation: &P, run: &Run) -> Grade {
     let judge = |place: usize| P::invariants()[place].judge(implementation, run);
-    let diagnose = |calls: &[&str]| diagnosis::diagnose(implementation, calls);
+    let diagnose = |calls: &[&str], ids: &[&str]| diagnosis::diagnose(implementation, calls, ids);
     let repair = |calls: &[&str]| diagnosis::repair(implementation, calls);
     by_promises(task, (P::SLUG, P::tasks()), &promises::<P>(), &judge, &diagnose, &repair)
 }
@@ -237,13 +237,16 @@ pub fn one<P: Component + ?Sized>(
     }
 }
 
+/// The known bug, by the answers to some calls and what some invariants say.
+type Diagnose<'a> = dyn Fn(&[&str], &[&str]) -> Option<Diagnosis> + 'a;
+
 /// [`by_invariants`]. `judge` takes an invariant's place among the component's promises.
 fn by_promises(
     task: &Task,
     (component, tasks): (&str, &[Spec]),
     promises: &[Promise],
     judge: &dyn Fn(usize) -> Verdict,
-    diagnose: &dyn Fn(&[&str]) -> Option<Diagnosis>,
+    diagnose: &Diagnose<'_>,
     repair: &dyn Fn(&[&str]) -> Option<String>,
 ) -> Grade {
     let mut grade = Grade::new(task);
@@ -299,7 +302,7 @@ fn by_promises(
     }
     // The diagnosis asks plainly: it does not know who is wrong in another manner only.
     let plain = grade.broken.iter().any(|broken| broken.violation.is_plain());
-    let named = plain.then(|| diagnose(calls)).flatten().map(|diagnosis| diagnosis.bug);
+    let named = plain.then(|| diagnose(calls, ids)).flatten().map(|diagnosis| diagnosis.bug);
     // A known bug is about what the invariant whose name it carries is about: the graded cases show it at the first question
     // that happens to have it.
     let law = named.and_then(|bug| promises.iter().find(|promise| promise.id == bug.named_by));

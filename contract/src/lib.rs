@@ -4,7 +4,7 @@
 //! bug) is an IMPLEMENTATION of one CONTRACT. The contract hands an implementation plain values and judges the plain
 //! values that come back. It does not know the library, and the library does not know it.
 //!
-//! A folder for each component: oracle, laws, graded cases, museum, variants, fingerprints and tasks. Its interface is in the crate
+//! A folder for each component: oracle, laws, graded cases, museum, variants and tasks. Its interface is in the crate
 //! `interfaces`, because learners' code is linked with that. All that serves every component knows none of them by name:
 //!
 //! - [`registry`]: the list of the components, and of the tasks. Everything else is made of it.

@@ -29,7 +29,6 @@ pub static OWN: &[Own] = &[
     own("contract/src/{slug}/museum.rs", "its bugs"),
     own("contract/src/{slug}/mutants.rs", "the museum's bugs under conditions"),
     own("contract/src/{slug}/variants.rs", "correct implementations, written differently"),
-    own("contract/src/{slug}/fingerprints.rs", "the questions of the diagnosis"),
     own("contract/src/{slug}/repairs.rs", "the steps whose replacement explains wrong answers"),
     own("contract/src/{slug}/tasks.rs", "the exercises"),
     own("src/{slug}/formula.rs", "what it computes, forward and backward side by side"),

@@ -2,6 +2,7 @@
 
 use crate::category::Category;
 use crate::interface::{Manner, Refusal, Reply};
+use std::fmt::Debug;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// How an invariant was broken.
@@ -21,6 +22,9 @@ pub struct Violation {
     /// Whether every wrong value is 0, and nothing is there that should be.
     #[serde(skip)]
     missing: bool,
+    /// The whole answer, if it is one of numbers. The diagnosis compares it with those of known bugs.
+    #[serde(skip)]
+    pub(crate) values: Vec<f64>,
 }
 
 /// What was wrong with an answer.
@@ -92,6 +96,7 @@ impl Violation {
             category: None,
             rearranged: false,
             missing: false,
+            values: Vec::new(),
         })
     }
 
@@ -182,21 +187,38 @@ pub fn answer<T>(call: &str, ask: impl FnOnce() -> Reply<T>) -> Step<T> {
 }
 
 /// Makes a call that must be refused, for the reason `rule`. Gives the implementation's words.
-pub fn refusal<T>(call: &str, rule: &str, ask: impl FnOnce() -> Reply<T>) -> Step<String> {
+pub fn refusal<T: Debug>(call: &str, rule: &str, ask: impl FnOnce() -> Reply<T>) -> Step<String> {
     match guarded(call, ask)? {
         Err(refusal) if !refusal.is_answer() => Err(nobody_answered(call, &refusal)),
         Err(refusal) => Ok(refusal.0),
-        Ok(_) => Err(Violation::new(call, Fault::Accepted { rule: rule.to_string() })),
+        Ok(answer) => {
+            let mut violation = Violation::new(call, Fault::Accepted { rule: rule.to_string() });
+            violation.values = numbers(&format!("{answer:?}")).0;
+            Err(violation)
+        }
     }
 }
 
 /// [`refusal`], for sizes that make no sense. An implementation that has its sizes in its types does not compile for them,
 /// which is right as well; a task about types asks for it.
-pub fn refusal_of_sizes<T>(call: &str, rule: &str, ask: impl FnOnce() -> Reply<T>) -> Step {
+pub fn refusal_of_sizes<T: Debug>(call: &str, rule: &str, ask: impl FnOnce() -> Reply<T>) -> Step {
     match guarded(call, ask)? {
         Err(refusal) if refusal.is_not_compiled() => Ok(()),
         reply => refusal(call, rule, || reply).map(|_words| ()),
     }
+}
+
+/// The numbers in a text, and its other words.
+pub(crate) fn numbers(text: &str) -> (Vec<f64>, Vec<&str>) {
+    let ends_word = |c: char| !(c.is_alphanumeric() || ".-+".contains(c));
+    let (mut numbers, mut words) = (vec![], vec![]);
+    for word in text.split(ends_word) {
+        match word.trim_end_matches('.').parse() {
+            Ok(number) => numbers.push(number),
+            Err(_) => words.push(word),
+        }
+    }
+    (numbers, words)
 }
 
 fn nobody_answered(call: &str, refusal: &Refusal) -> Box<Violation> {
@@ -256,6 +278,7 @@ pub fn within_f64(
     let mut violation = Violation::new(call, fault);
     violation.rearranged = is_rearranged(got, expected);
     violation.missing = wrong.iter().all(|&i| got[i] == 0.0);
+    violation.values = got.to_vec();
     Err(violation)
 }
 
@@ -294,7 +317,8 @@ pub fn same_values(call: &str, shape: &[usize], got: &[f32], expected: &[f32], w
         why: why.to_string(),
     };
     let mut violation = Violation::new(call, fault);
-    violation.rearranged = is_rearranged(&wide(got), &wide(expected));
+    violation.values = wide(got);
+    violation.rearranged = is_rearranged(&violation.values, &wide(expected));
     Err(violation)
 }
 
@@ -351,6 +375,13 @@ mod number {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn numbers_are_told_from_words() {
+        let (found, words) = numbers("Found { y: [-1.5e-3, NaN], ids_after: [7] } is 2.");
+        assert_eq!((found[0], found[2], found[3], found.len()), (-1.5e-3, 7.0, 2.0, 4));
+        assert!(found[1].is_nan() && words.contains(&"after"));
+    }
 
     /// None was asked: that is neither an answer nor a refusal of bad input.
     #[test]

@@ -1,13 +1,13 @@
 //! Mutants of absolute positions.
 
 use crate::absolute::interface::*;
-use crate::component::Fingerprint;
 use crate::graded_cases::Draw;
 use crate::laws::widen;
 use crate::mutants::mixer::{Axes, Mixed, Turn};
 use crate::mutants::way::{
     BACK_TRACED, Call, FORWARD_REFUSES, NotAsked, OF_GRADIENTS, OF_TENSORS, Way,
 };
+use crate::mutants::{Said, answered};
 use std::cell::LazyCell;
 use std::ops::Range;
 
@@ -214,7 +214,7 @@ impl Mixed<Positions> {
 }
 
 /// Answers to random questions.
-pub fn fuzz(absolute: &Positions, mut draw: Draw) -> Vec<Fingerprint> {
+pub fn fuzz(absolute: &Positions, mut draw: Draw) -> Vec<Said> {
     let h = 2 * (1 + draw.below(40));
     let shape = [1 + draw.below(5), 1 + draw.below(9), h];
     let n: usize = shape.iter().product();
@@ -241,26 +241,18 @@ pub fn fuzz(absolute: &Positions, mut draw: Draw) -> Vec<Fingerprint> {
     past[draw.below(n / h)] += max_seq_len;
     let grads_at = || absolute.learned_backward_at(manner, &good, &ids, &dy);
     vec![
-        Fingerprint::ask("table", || Ok(widen(&absolute.table(h, base, steps..steps + 3)?))),
-        Fingerprint::ask("shift", || Ok(widen(&absolute.shift(h, base, steps)?))),
-        Fingerprint::ask("add_sinusoids", || {
-            Ok(widen(&absolute.add_sinusoids_in(manner, &sinusoids)?))
-        }),
-        Fingerprint::ask("sinusoids_backward", || {
-            Ok(widen(&absolute.sinusoids_backward_in(manner, &sinusoids, &dy)?))
-        }),
-        Fingerprint::ask("add_learned", || Ok(widen(&absolute.add_learned_in(manner, &good)?))),
-        Fingerprint::ask("refusal", || Ok(widen(&absolute.add_learned_in(manner, &bad)?))),
-        Fingerprint::ask("learned_backward", || Ok(widen(&grads()?.dx))),
-        Fingerprint::ask("learned_backward", || Ok(widen(&grads()?.dtable))),
-        Fingerprint::ask("add_sinusoids_at", || {
-            Ok(widen(&absolute.add_sinusoids_at(manner, &sinusoids, &ids)?))
-        }),
-        Fingerprint::ask("add_learned_at", || {
-            Ok(widen(&absolute.add_learned_at(manner, &good, &ids)?))
-        }),
-        Fingerprint::ask("refusal", || Ok(widen(&absolute.add_learned_at(manner, &good, &past)?))),
-        Fingerprint::ask("learned_backward_at", || Ok(widen(&grads_at()?.dx))),
-        Fingerprint::ask("learned_backward_at", || Ok(widen(&grads_at()?.dtable))),
+        answered(|| Ok(widen(&absolute.table(h, base, steps..steps + 3)?))),
+        answered(|| Ok(widen(&absolute.shift(h, base, steps)?))),
+        answered(|| Ok(widen(&absolute.add_sinusoids_in(manner, &sinusoids)?))),
+        answered(|| Ok(widen(&absolute.sinusoids_backward_in(manner, &sinusoids, &dy)?))),
+        answered(|| Ok(widen(&absolute.add_learned_in(manner, &good)?))),
+        answered(|| Ok(widen(&absolute.add_learned_in(manner, &bad)?))),
+        answered(|| Ok(widen(&grads()?.dx))),
+        answered(|| Ok(widen(&grads()?.dtable))),
+        answered(|| Ok(widen(&absolute.add_sinusoids_at(manner, &sinusoids, &ids)?))),
+        answered(|| Ok(widen(&absolute.add_learned_at(manner, &good, &ids)?))),
+        answered(|| Ok(widen(&absolute.add_learned_at(manner, &good, &past)?))),
+        answered(|| Ok(widen(&grads_at()?.dx))),
+        answered(|| Ok(widen(&grads_at()?.dtable))),
     ]
 }

@@ -2,13 +2,13 @@
 
 use crate::attention::interface::*;
 use crate::attention::oracle::implementation;
-use crate::component::Fingerprint;
 use crate::graded_cases::Draw;
 use crate::laws::widen;
 use crate::mutants::mixer::{Axes, Mixed, Mixer, Turn};
 use crate::mutants::way::{
     Answer, BACK_TRACED, Call, FORWARD_REFUSES, NotAsked, OF_GRADIENTS, OF_TENSORS, Way,
 };
+use crate::mutants::{Said, answered};
 use crate::oracle::Oracle;
 
 type Attention = dyn GroupedQueryAttention;
@@ -265,7 +265,7 @@ impl KeyValueCache for MixedCache {
 }
 
 /// Answers to random questions.
-pub fn fuzz(attention: &Attention, mut draw: Draw) -> Vec<Fingerprint> {
+pub fn fuzz(attention: &Attention, mut draw: Draw) -> Vec<Said> {
     let [b, s, p] = [1 + draw.below(3), 1 + draw.below(6), draw.below(7)];
     let [nkv, group, hd] = [1 + draw.below(3), 1 + draw.below(3), 1 + draw.below(9)];
     let sizes = AttendSizes {
@@ -321,12 +321,12 @@ pub fn fuzz(attention: &Attention, mut draw: Draw) -> Vec<Fingerprint> {
     let copies = draw.values(n(sizes.of_keys()) * group);
     let repeat_back = || attention.repeat_backward(manner, sizes.of_keys(), group, &copies);
     vec![
-        Fingerprint::ask("repeat", || Ok(widen(&repeat()?))),
-        Fingerprint::ask("repeat_backward", || Ok(widen(&repeat_back()?))),
-        Fingerprint::ask("mask", mask),
-        Fingerprint::ask("forward", || Ok(widen(&attention.forward_in(manner, &case)?))),
-        Fingerprint::ask("backward", grads),
-        Fingerprint::ask("softmax_backward", || Ok(widen(&softmax()?))),
-        Fingerprint::ask("push", pushes),
+        answered(|| Ok(widen(&repeat()?))),
+        answered(|| Ok(widen(&repeat_back()?))),
+        answered(mask),
+        answered(|| Ok(widen(&attention.forward_in(manner, &case)?))),
+        answered(grads),
+        answered(|| Ok(widen(&softmax()?))),
+        answered(pushes),
     ]
 }

@@ -1,11 +1,11 @@
 //! Mutants of biases in the scores.
 
 use crate::biases::interface::*;
-use crate::component::Fingerprint;
 use crate::graded_cases::Draw;
 use crate::laws::widen;
 use crate::mutants::mixer::{Axes, Mixed};
 use crate::mutants::way::{BACK_TRACED, Call, NotAsked, OF_GRADIENTS, OF_TENSORS, Way};
+use crate::mutants::{Said, answered};
 use std::cell::LazyCell;
 
 type Biases = dyn ScoreBiases;
@@ -155,7 +155,7 @@ impl ScoreBiases for Mixed<Biases> {
 }
 
 /// Answers to random questions.
-pub fn fuzz(biases: &Biases, mut draw: Draw) -> Vec<Fingerprint> {
+pub fn fuzz(biases: &Biases, mut draw: Draw) -> Vec<Said> {
     let nh = 1 + draw.below(9);
     let (s, hd) = (1 + draw.below(6), [1, 2, 4, 16][draw.below(4)]);
     let t = s + draw.below(12);
@@ -205,17 +205,15 @@ pub fn fuzz(biases: &Biases, mut draw: Draw) -> Vec<Fingerprint> {
         let KerpleGrads { dr1, dr2 } = biases.kerple_backward(&kerple, &dkerple)?;
         Ok([dr1, dr2].map(|values| widen(&values)))
     };
-    let mut fingerprints = vec![
-        Fingerprint::ask("slopes", || biases.slopes(slopes_of)),
-        Fingerprint::ask("alibi", || Ok(widen(&biases.alibi(&alibi)?))),
-        Fingerprint::ask("bucket", || Ok(vec![biases.bucket(&bucket)? as f64])),
-        Fingerprint::ask("t5", || Ok(widen(&biases.t5(&t5)?))),
-        Fingerprint::ask("t5_backward", || Ok(widen(&biases.t5_backward(&t5, &dy)?))),
-        Fingerprint::ask("kerple", || Ok(widen(&biases.kerple(&kerple)?))),
-        Fingerprint::ask("transformer_xl", || Ok(widen(&biases.transformer_xl(&xl)?))),
+    let mut answers = vec![
+        answered(|| biases.slopes(slopes_of)),
+        answered(|| Ok(widen(&biases.alibi(&alibi)?))),
+        answered(|| Ok(vec![biases.bucket(&bucket)? as f64])),
+        answered(|| Ok(widen(&biases.t5(&t5)?))),
+        answered(|| Ok(widen(&biases.t5_backward(&t5, &dy)?))),
+        answered(|| Ok(widen(&biases.kerple(&kerple)?))),
+        answered(|| Ok(widen(&biases.transformer_xl(&xl)?))),
     ];
-    fingerprints.extend(
-        (0..2).map(|nth| Fingerprint::ask("kerple_backward", || Ok(grads()?[nth].clone()))),
-    );
-    fingerprints
+    answers.extend((0..2).map(|nth| answered(|| Ok(grads()?[nth].clone()))));
+    answers
 }

@@ -1,12 +1,11 @@
 //! Mutants of the collectives.
 
-use super::fingerprints::told;
 use super::graded_cases::blocks;
 use crate::collectives::interface::*;
-use crate::component::Fingerprint;
 use crate::graded_cases::Draw;
 use crate::mutants::mixer::{Axes, Mixed, Turn};
 use crate::mutants::way::{Call, NotAsked, OF_TENSORS, Way};
+use crate::mutants::{Said, answered};
 
 type Ranks = dyn Collectives;
 
@@ -94,7 +93,7 @@ impl Collectives for Mixed<Ranks> {
 }
 
 /// Answers to random questions.
-pub fn fuzz(collectives: &Ranks, mut draw: Draw) -> Vec<Fingerprint> {
+pub fn fuzz(collectives: &Ranks, mut draw: Draw) -> Vec<Said> {
     let (w, t) = (1 + draw.below(8), 1 + draw.below(9));
     let n = [1, 2, 5][draw.below(3)];
     let v = w * n;
@@ -113,8 +112,45 @@ pub fn fuzz(collectives: &Ranks, mut draw: Draw) -> Vec<Fingerprint> {
     let sum = blocks([ranks, 8, 1 + draw.below(9)], draw);
     let loss = |entropy: &Entropy| [&[entropy.loss], &entropy.dlogits[..]].concat();
     vec![
-        Fingerprint::ask("entropy", || Ok(told(&collectives.entropy(&good)?, loss))),
-        Fingerprint::ask("refusal", || Ok(told(&collectives.entropy(&bad)?, loss))),
-        Fingerprint::ask("tree_sum", || Ok(told(&collectives.tree_sum(&sum)?, Vec::clone))),
+        answered(|| Ok(told(&collectives.entropy(&good)?, loss))),
+        answered(|| Ok(told(&collectives.entropy(&bad)?, loss))),
+        answered(|| Ok(told(&collectives.tree_sum(&sum)?, Vec::clone))),
     ]
+}
+
+/// A world as numbers: how each rank ended, and what it handed over. A rank's values come last.
+fn told<T>(world: &World<T>, values: impl Fn(&T) -> Vec<f32>) -> Vec<f64> {
+    let mut told = Vec::new();
+    for end in &world.ranks {
+        match end {
+            RankOutcome::Result(result) => {
+                told.extend(values(result).iter().map(|x| f64::from(*x)))
+            }
+            // Large ones differ in their digits, and a target may be any number.
+            RankOutcome::Refused(RankError::Target { target, place, vocab_size }) => {
+                told.extend([-1.0, (*target as f64).ln(), *place as f64, *vocab_size as f64]);
+            }
+            RankOutcome::Refused(RankError::Ranks(_)) => told.push(-2.0),
+            RankOutcome::Panicked(_) => told.push(-3.0),
+            RankOutcome::Lost => told.push(-6.0),
+        }
+    }
+    let call = |call: &RankCall| [call.kind as u8 as f64, call.values as f64, call.nth as f64];
+    match &world.trouble {
+        None => {}
+        Some(Trouble::Gone { rank, call: of, gone }) => {
+            told.extend([-4.0, *rank as f64, *gone as f64]);
+            told.extend(call(of));
+        }
+        Some(Trouble::Apart { rank, call: of, other, its }) => {
+            told.extend([-5.0, *rank as f64, *other as f64]);
+            told.extend(call(of).into_iter().chain(call(its)));
+        }
+    }
+    // How much travels is part of the answer where it is more than is needed.
+    let handed = world.handed.iter().copied().max().unwrap_or(0);
+    let refused = |end| matches!(end, &RankOutcome::Refused(RankError::Target { .. }));
+    let needed = if world.ranks.iter().all(refused) { 0 } else { 30 };
+    told.push(if handed > needed { 1.0 } else { 0.0 });
+    told
 }

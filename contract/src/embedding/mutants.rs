@@ -1,6 +1,5 @@
 //! Mutants of VocabEmbedding.
 
-use crate::component::Fingerprint;
 use crate::embedding::interface::*;
 use crate::embedding::menu::{EMBEDDING, LARGE};
 use crate::graded_cases::Draw;
@@ -9,6 +8,7 @@ use crate::mutants::mixer::{Axes, Mixed};
 use crate::mutants::way::{
     BACK_TRACED, Call, FORWARD_REFUSES, NotAsked, OF_GRADIENTS, OF_TENSORS, Way,
 };
+use crate::mutants::{Said, answered};
 
 type Embedding = dyn VocabEmbedding;
 
@@ -91,7 +91,7 @@ impl VocabEmbedding for Mixed<Embedding> {
 }
 
 /// Answers to random questions.
-pub fn fuzz(embedding: &Embedding, mut draw: Draw) -> Vec<Fingerprint> {
+pub fn fuzz(embedding: &Embedding, mut draw: Draw) -> Vec<Said> {
     // A table may have its sizes in its type, and is compiled for these.
     let menu = [&EMBEDDING[..], &LARGE[..1]].concat();
     let (vocab_size, embedding_dim) = menu[draw.below(menu.len())];
@@ -116,11 +116,9 @@ pub fn fuzz(embedding: &Embedding, mut draw: Draw) -> Vec<Fingerprint> {
         Ok(widen(&y).into_iter().chain(ids_after.into_iter().map(|id| id as f64)).collect())
     };
     vec![
-        Fingerprint::ask("forward", || lookup(&good)),
-        Fingerprint::ask("refusal", || lookup(&bad)),
-        Fingerprint::ask("backward", || Ok(widen(&embedding.backward_in(manner, &good, &dy)?))),
-        Fingerprint::ask("initial_table", || {
-            Ok(widen(&embedding.initial_table(sizes.0, sizes.1, init)?))
-        }),
+        answered(|| lookup(&good)),
+        answered(|| lookup(&bad)),
+        answered(|| Ok(widen(&embedding.backward_in(manner, &good, &dy)?))),
+        answered(|| Ok(widen(&embedding.initial_table(sizes.0, sizes.1, init)?))),
     ]
 }

@@ -8,12 +8,10 @@
 //! - [`museum`]: wrong implementations, each with one step of the oracle written wrong.
 //! - `mutants`: the museum's bugs under conditions.
 //! - [`variants`]: correct implementations, written differently.
-//! - [`fingerprints`]: fixed questions by which the diagnosis knows a bug.
 //! - `repairs`: steps whose replacement explains wrong answers.
 //! - [`tasks`]: the exercises.
 //! - [`menu`]: the sizes that are compiled.
 
-pub mod fingerprints;
 pub mod graded_cases;
 pub mod laws;
 pub mod museum;

@@ -1,12 +1,12 @@
 //! Mutants of SwiGLU.
 
-use crate::component::Fingerprint;
 use crate::feedforward::interface::*;
 use crate::feedforward::menu::{FEEDFORWARD, LARGE};
 use crate::graded_cases::Draw;
 use crate::laws::widen;
 use crate::mutants::mixer::{Axes, Mixed};
 use crate::mutants::way::{BACK_TRACED, Call, NotAsked, OF_GRADIENTS, OF_TENSORS, Way};
+use crate::mutants::{Said, answered};
 
 type Network = dyn SwiGlu;
 
@@ -72,7 +72,7 @@ impl SwiGlu for Mixed<Network> {
 }
 
 /// Answers to random questions.
-pub fn fuzz(swiglu: &Network, mut draw: Draw) -> Vec<Fingerprint> {
+pub fn fuzz(swiglu: &Network, mut draw: Draw) -> Vec<Said> {
     // A network may have its sizes in its type, and is compiled for these.
     let menu = [&FEEDFORWARD[..], &LARGE[..]].concat();
     let (h, f) = menu[draw.below(menu.len())];
@@ -95,12 +95,11 @@ pub fn fuzz(swiglu: &Network, mut draw: Draw) -> Vec<Fingerprint> {
         let SwiGluGrads { dx, dgate, dup, ddown } = swiglu.backward_in(manner, &case, &dy)?;
         Ok([dx, dgate, dup, ddown].map(|values| widen(&values)))
     };
-    let mut fingerprints = vec![
-        Fingerprint::ask("size", || Ok(vec![swiglu.size(&size)? as f64])),
-        Fingerprint::ask("forward", || Ok(widen(&swiglu.forward_in(manner, &case)?))),
+    let mut answers = vec![
+        answered(|| Ok(vec![swiglu.size(&size)? as f64])),
+        answered(|| Ok(widen(&swiglu.forward_in(manner, &case)?))),
     ];
     // One after the other: they differ in size.
-    fingerprints
-        .extend((0..4).map(|nth| Fingerprint::ask("backward", || Ok(grads()?[nth].clone()))));
-    fingerprints
+    answers.extend((0..4).map(|nth| answered(|| Ok(grads()?[nth].clone()))));
+    answers
 }

@@ -1,11 +1,11 @@
 //! Mutants of stretched RoPE.
 
-use crate::component::Fingerprint;
 use crate::frequencies::interface::*;
 use crate::graded_cases::Draw;
 use crate::laws::widen;
 use crate::mutants::mixer::{Axes, Mixed};
 use crate::mutants::way::{BACK_TRACED, Call, NotAsked, OF_GRADIENTS, OF_TENSORS, Way};
+use crate::mutants::{Said, answered};
 use std::cell::LazyCell;
 
 type Any = dyn StretchedRope;
@@ -97,7 +97,7 @@ impl StretchedRope for Mixed<Any> {
 }
 
 /// Answers to random questions.
-pub fn fuzz(rope: &Any, mut draw: Draw) -> Vec<Fingerprint> {
+pub fn fuzz(rope: &Any, mut draw: Draw) -> Vec<Said> {
     let factor = 1.0 + draw.below(16) as f64 / 4.0;
     let max_seq_len = 64 + draw.below(4000);
     let d = 2 * (2 + draw.below(40));
@@ -117,7 +117,6 @@ pub fn fuzz(rope: &Any, mut draw: Draw) -> Vec<Fingerprint> {
         }
         _ => Stretch::LongRope { factor, max_seq_len, short_factor, long_factor },
     };
-    let call = rule.call();
     let (offset, seq_len) = (draw.below(5000), 1 + draw.below(100));
     let base = [1000.0, 10_000.0, 500_000.0][draw.below(3)];
     let head_dim = d * (1 + draw.below(2));
@@ -136,16 +135,16 @@ pub fn fuzz(rope: &Any, mut draw: Draw) -> Vec<Fingerprint> {
     let offset = draw.below(100);
     let case = StretchedRopeCase { shape, offset, frequencies: theta, scale, x };
     let manner = [Manner::Plain, Manner::Again][draw.below(2)];
-    let mut fingerprints = vec![
-        Fingerprint::ask(call, || Ok(told(&rope.frequencies(&frequencies)?))),
-        Fingerprint::ask("forward", || Ok(widen(&rope.forward_in(manner, &case)?))),
-        Fingerprint::ask("backward (dx)", || Ok(widen(&rope.backward_in(manner, &case, &dy)?.dx))),
+    let mut answers = vec![
+        answered(|| Ok(told(&rope.frequencies(&frequencies)?))),
+        answered(|| Ok(widen(&rope.forward_in(manner, &case)?))),
+        answered(|| Ok(widen(&rope.backward_in(manner, &case, &dy)?.dx))),
     ];
     if 2 * planes == hd {
         let dtheta = || Ok(widen(&rope.backward_in(manner, &case, &dy)?.dtheta));
-        fingerprints.push(Fingerprint::ask("backward (dtheta)", dtheta));
+        answers.push(answered(dtheta));
     }
-    fingerprints
+    answers
 }
 
 /// The logarithms of the frequencies, so that the slow planes are not lost beside the fast ones, and the scale.

@@ -1,12 +1,12 @@
 //! Mutants of LayerNorm.
 
-use crate::component::Fingerprint;
 use crate::graded_cases::Draw;
 use crate::laws::widen;
 use crate::layernorm::interface::*;
 use crate::layernorm::menu::{LARGE, LAYERNORM};
 use crate::mutants::mixer::{Axes, Mixed};
 use crate::mutants::way::{BACK_TRACED, Call, NotAsked, OF_GRADIENTS, Way};
+use crate::mutants::{Said, answered};
 
 type Norm = dyn LayerNorm;
 
@@ -66,7 +66,7 @@ impl LayerNorm for Mixed<Norm> {
 }
 
 /// Answers to random questions.
-pub fn fuzz(norm: &Norm, mut draw: Draw) -> Vec<Fingerprint> {
+pub fn fuzz(norm: &Norm, mut draw: Draw) -> Vec<Said> {
     // A norm may have its size in its type, and is compiled for these.
     let menu = [&LAYERNORM[..], &LARGE[..1]].concat();
     let shape = [1 + draw.below(5), 1 + draw.below(9), menu[draw.below(menu.len())].0];
@@ -85,8 +85,5 @@ pub fn fuzz(norm: &Norm, mut draw: Draw) -> Vec<Fingerprint> {
         let LayerNormGrads { dx, dgamma, dbeta } = norm.backward_in(manner, &case, &dy)?;
         Ok(widen(&[dx, dgamma, dbeta].concat()))
     };
-    vec![
-        Fingerprint::ask("forward", || Ok(widen(&norm.forward_in(manner, &case)?))),
-        Fingerprint::ask("backward", grads),
-    ]
+    vec![answered(|| Ok(widen(&norm.forward_in(manner, &case)?))), answered(grads)]
 }

@@ -8,11 +8,9 @@
 //! - [`museum`]: wrong implementations, each with one step of the oracle written wrong.
 //! - `mutants`: the museum's bugs under conditions.
 //! - [`variants`]: correct implementations, written differently.
-//! - [`fingerprints`]: fixed questions by which the diagnosis knows a bug.
 //! - `repairs`: steps whose replacement explains wrong answers.
 //! - [`tasks`]: the exercises.
 
-pub mod fingerprints;
 pub mod graded_cases;
 pub mod laws;
 pub mod museum;

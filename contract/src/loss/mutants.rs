@@ -1,6 +1,5 @@
 //! Mutants of the loss.
 
-use crate::component::Fingerprint;
 use crate::graded_cases::Draw;
 use crate::laws::widen;
 use crate::loss::graded_cases::{LARGE, VOCABULARIES};
@@ -9,6 +8,7 @@ use crate::mutants::mixer::{Axes, Mixed};
 use crate::mutants::way::{
     BACK_TRACED, Call, FORWARD_REFUSES, NotAsked, OF_GRADIENTS, OF_TENSORS, Way,
 };
+use crate::mutants::{Said, answered};
 
 type Loss = dyn CrossEntropy;
 
@@ -97,7 +97,7 @@ impl CrossEntropy for Mixed<Loss> {
 }
 
 /// Answers to random questions.
-pub fn fuzz(cross_entropy: &Loss, mut draw: Draw) -> Vec<Fingerprint> {
+pub fn fuzz(cross_entropy: &Loss, mut draw: Draw) -> Vec<Said> {
     let menu = [&VOCABULARIES[..], &LARGE[..1]].concat();
     let (b, s, v) = (1 + draw.below(5), 1 + draw.below(9), menu[draw.below(menu.len())]);
     let level = [0.0, 100.0, -1000.0][draw.below(3)];
@@ -128,13 +128,11 @@ pub fn fuzz(cross_entropy: &Loss, mut draw: Draw) -> Vec<Fingerprint> {
         Ok([inputs, targets].concat().into_iter().map(|id| id as f64).collect())
     };
     vec![
-        Fingerprint::ask("next_tokens", pairs),
-        Fingerprint::ask("forward", || loss(&good)),
-        Fingerprint::ask("refusal", || loss(&bad)),
-        Fingerprint::ask("refusal", || loss(&unasked)),
-        Fingerprint::ask("backward", || {
-            Ok(widen(&cross_entropy.backward_in(manner, &good, dloss)?))
-        }),
-        Fingerprint::ask("perplexity", || Ok(vec![f64::from(cross_entropy.perplexity(&parts)?)])),
+        answered(pairs),
+        answered(|| loss(&good)),
+        answered(|| loss(&bad)),
+        answered(|| loss(&unasked)),
+        answered(|| Ok(widen(&cross_entropy.backward_in(manner, &good, dloss)?))),
+        answered(|| Ok(vec![f64::from(cross_entropy.perplexity(&parts)?)])),
     ]
 }

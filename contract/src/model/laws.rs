@@ -396,7 +396,11 @@ fn tied(llama: &Model, run: &Run) -> Verdict {
     Ok(None)
 }
 
-fn refuses_unknown_id<T>(run: &Run, call: &str, ask: impl Fn(&ModelCase) -> Reply<T>) -> Verdict {
+fn refuses_unknown_id<T: std::fmt::Debug>(
+    run: &Run,
+    call: &str,
+    ask: impl Fn(&ModelCase) -> Reply<T>,
+) -> Verdict {
     for mut case in models(run) {
         for (at, id) in [(0, case.sizes.v), (7, usize::MAX), (9, case.sizes.v + 3)] {
             let before = std::mem::replace(&mut case.ids[at], id);

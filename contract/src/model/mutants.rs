@@ -1,12 +1,12 @@
 //! Mutants of the model.
 
-use crate::component::Fingerprint;
 use crate::graded_cases::Draw;
 use crate::laws::widen;
 use crate::model::interface::*;
 use crate::model::plan::{PLAIN, Plan, drawn, model, pieces};
 use crate::mutants::mixer::{Axes, Mixed};
 use crate::mutants::way::{Call, FORWARD_REFUSES, NotAsked, OF_TENSORS, Way};
+use crate::mutants::{Said, answered};
 use crate::run::Run;
 
 type Model = dyn Llama;
@@ -115,7 +115,7 @@ impl Llama for Mixed<Model> {
 }
 
 /// Answers to random questions.
-pub fn fuzz(llama: &Model, mut draw: Draw) -> Vec<Fingerprint> {
+pub fn fuzz(llama: &Model, mut draw: Draw) -> Vec<Said> {
     let mut one = |n: usize| draw.below(n);
     let plan = Plan {
         tokens: [1 + one(3), 1 + one(6)],
@@ -144,22 +144,20 @@ pub fn fuzz(llama: &Model, mut draw: Draw) -> Vec<Fingerprint> {
     let train = draw.below(20) == 0;
     let text = model(&mut draw, small);
     let (small, dy) = small.block_back(&Run { seed, ..Run::default() });
-    let mut fingerprints = vec![
-        Fingerprint::ask("block", || Ok(widen(&llama.block(&block)?))),
-        Fingerprint::ask("forward", || Ok(widen(&llama.forward(&case)?))),
-        Fingerprint::ask("decode", || Ok(widen(&llama.decode(&case, &pieces)?))),
-        Fingerprint::ask("sample", || Ok(vec![llama.sample(&sample)? as f64])),
+    let mut answers = vec![
+        answered(|| Ok(widen(&llama.block(&block)?))),
+        answered(|| Ok(widen(&llama.forward(&case)?))),
+        answered(|| Ok(widen(&llama.decode(&case, &pieces)?))),
+        answered(|| Ok(vec![llama.sample(&sample)? as f64])),
     ];
     if train {
-        fingerprints.push(Fingerprint::ask("train", || {
+        answers.push(answered(|| {
             let Trained { loss, weights } = llama.train(&text, 4.0)?;
             Ok(std::iter::once(f64::from(loss)).chain(widen(&weights)).collect())
         }));
-        fingerprints.push(Fingerprint::ask("block_backward", || {
-            Ok(widen(&llama.block_backward(&small, &dy)?))
-        }));
+        answers.push(answered(|| Ok(widen(&llama.block_backward(&small, &dy)?))));
         let dy: Vec<f32> = (0..text.ids.len() * text.sizes.v).map(|i| (i % 5) as f32).collect();
-        fingerprints.push(Fingerprint::ask("backward", || Ok(widen(&llama.backward(&text, &dy)?))));
+        answers.push(answered(|| Ok(widen(&llama.backward(&text, &dy)?))));
     }
-    fingerprints
+    answers
 }

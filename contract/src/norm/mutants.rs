@@ -1,12 +1,12 @@
 //! Mutants of GroupRMSNorm.
 
-use crate::component::Fingerprint;
 use crate::graded_cases::Draw;
 use crate::laws::widen;
 use crate::mutants::mixer::{Axes, Mixed};
 use crate::mutants::way::{
     BACK_TRACED, Call, FORWARD_REFUSES, NotAsked, OF_GRADIENTS, OF_TENSORS, Way,
 };
+use crate::mutants::{Said, answered};
 use crate::norm::interface::*;
 use crate::norm::menu::{LARGE, NORM};
 use crate::oracle::to_f16;
@@ -105,7 +105,7 @@ impl GroupRmsNorm for Mixed<Norm> {
 }
 
 /// Answers to random questions.
-pub fn fuzz(norm: &Norm, mut draw: Draw) -> Vec<Fingerprint> {
+pub fn fuzz(norm: &Norm, mut draw: Draw) -> Vec<Said> {
     // A norm may have its sizes in its type, and is compiled for these.
     let menu = [&NORM[..], &LARGE[..2]].concat();
     let (h, group_size) = menu[draw.below(menu.len())];
@@ -128,9 +128,9 @@ pub fn fuzz(norm: &Norm, mut draw: Draw) -> Vec<Fingerprint> {
     };
     let gamma = || Ok(widen(&norm.initial_gamma(size, (-1.0, 1.0), seed)?));
     vec![
-        Fingerprint::ask("forward", || Ok(widen(&norm.forward_in(manner, &case)?))),
-        Fingerprint::ask("backward", grads),
-        Fingerprint::ask("forward_half", || Ok(widen(&norm.forward_half(&half)?))),
-        Fingerprint::ask("initial_gamma", gamma),
+        answered(|| Ok(widen(&norm.forward_in(manner, &case)?))),
+        answered(grads),
+        answered(|| Ok(widen(&norm.forward_half(&half)?))),
+        answered(gamma),
     ]
 }

@@ -1,12 +1,12 @@
 //! Mutants of ParallelVocabEmbedding.
 
-use crate::component::Fingerprint;
 use crate::graded_cases::Draw;
 use crate::laws::widen;
 use crate::mutants::mixer::{Axes, Mixed};
 use crate::mutants::way::{
     BACK_TRACED, Call, FORWARD_REFUSES, NotAsked, OF_GRADIENTS, OF_TENSORS, Way,
 };
+use crate::mutants::{Said, answered};
 use crate::parallel::interface::*;
 use crate::parallel::menu::{LARGE, PARALLEL};
 use crate::parallel::oracle::owned;
@@ -114,7 +114,7 @@ impl ParallelVocabEmbedding for Mixed<Parallel> {
 }
 
 /// Answers to random questions.
-pub fn fuzz(parallel: &Parallel, mut draw: Draw) -> Vec<Fingerprint> {
+pub fn fuzz(parallel: &Parallel, mut draw: Draw) -> Vec<Said> {
     // A shard may have its sizes in its type, and is compiled for these.
     let menu = [&PARALLEL[..], &LARGE[..1], &LARGE[2..]].concat();
     let (vocab_size, embedding_dim, world_size) = menu[draw.below(menu.len())];
@@ -152,10 +152,10 @@ pub fn fuzz(parallel: &Parallel, mut draw: Draw) -> Vec<Fingerprint> {
     };
     let initial = || parallel.initial_shard(vocab_size, embedding_dim, world_size, rank, init);
     vec![
-        Fingerprint::ask("shard_range", range),
-        Fingerprint::ask("forward", || lookup(&good)),
-        Fingerprint::ask("refusal", || lookup(&bad)),
-        Fingerprint::ask("backward", || Ok(widen(&parallel.backward_in(manner, &good, &dy)?))),
-        Fingerprint::ask("initial_shard", || Ok(widen(&initial()?))),
+        answered(range),
+        answered(|| lookup(&good)),
+        answered(|| lookup(&bad)),
+        answered(|| Ok(widen(&parallel.backward_in(manner, &good, &dy)?))),
+        answered(|| Ok(widen(&initial()?))),
     ]
 }

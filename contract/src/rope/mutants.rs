@@ -1,12 +1,12 @@
 //! Mutants of NTK-aware RoPE.
 
-use crate::component::Fingerprint;
 use crate::graded_cases::Draw;
 use crate::laws::widen;
 use crate::mutants::mixer::{Axes, Mixed, Mixer, Turn};
 use crate::mutants::way::{
     Answer, BACK_TRACED, Call, FORWARD_REFUSES, NotAsked, OF_GRADIENTS, OF_TENSORS, Way,
 };
+use crate::mutants::{Said, answered};
 use crate::oracle::Oracle;
 use crate::rope::interface::*;
 use crate::rope::menu::{HEAD_DIM, LARGE};
@@ -299,7 +299,7 @@ impl RopeModule for MixedModule {
 }
 
 /// Answers to random questions.
-pub fn fuzz(rope: &Rope, mut draw: Draw) -> Vec<Fingerprint> {
+pub fn fuzz(rope: &Rope, mut draw: Draw) -> Vec<Said> {
     let head_dim = 4 + 2 * draw.below(12);
     let (base, ratio) = ([100.0, 10_000.0, 500_000.0][draw.below(3)], 1 + draw.below(5));
     let first = draw.bits() as usize >> (36 + draw.below(28));
@@ -351,14 +351,14 @@ pub fn fuzz(rope: &Rope, mut draw: Draw) -> Vec<Fingerprint> {
     let frequencies = || rope.frequencies(head_dim, base, ratio as f64);
     let a_ratio = || Ok(vec![rope.ratio_for_length(length, max_seq_len)? as f64]);
     vec![
-        Fingerprint::ask("frequencies", frequencies),
-        Fingerprint::ask("tables", || Ok(of_tables(table()?))),
-        Fingerprint::ask("rotate", || Ok(widen(&rope.rotate_in(manner, &case)?))),
-        Fingerprint::ask("backward", || Ok(widen(&rope.rotate_backward_in(manner, &case, &dy)?))),
-        Fingerprint::ask("to_interleaved", || Ok(widen(&rope.to_interleaved(of_type, &case.x)?))),
-        Fingerprint::ask("to_half_split", || Ok(widen(&rope.to_half_split(of_type, &case.x)?))),
-        Fingerprint::ask("ratio_for_length", a_ratio),
-        Fingerprint::ask("build", calls),
-        Fingerprint::ask("forward_at", calls_at),
+        answered(frequencies),
+        answered(|| Ok(of_tables(table()?))),
+        answered(|| Ok(widen(&rope.rotate_in(manner, &case)?))),
+        answered(|| Ok(widen(&rope.rotate_backward_in(manner, &case, &dy)?))),
+        answered(|| Ok(widen(&rope.to_interleaved(of_type, &case.x)?))),
+        answered(|| Ok(widen(&rope.to_half_split(of_type, &case.x)?))),
+        answered(a_ratio),
+        answered(calls),
+        answered(calls_at),
     ]
 }

@@ -1,10 +1,10 @@
 //! Mutants of more rotations.
 
-use crate::component::Fingerprint;
 use crate::graded_cases::Draw;
 use crate::laws::widen;
 use crate::mutants::mixer::{Axes, Mixed};
 use crate::mutants::way::{BACK_TRACED, Call, NotAsked, OF_GRADIENTS, OF_TENSORS, Way};
+use crate::mutants::{Said, answered};
 use crate::rotations::interface::*;
 use crate::rotations::menu::{HEAD_DIM, SECTIONS};
 use std::cell::LazyCell;
@@ -120,7 +120,7 @@ impl Rotations for Mixed<Any> {
 }
 
 /// Answers to random questions.
-pub fn fuzz(rotations: &Any, mut draw: Draw) -> Vec<Fingerprint> {
+pub fn fuzz(rotations: &Any, mut draw: Draw) -> Vec<Said> {
     let planes = SECTIONS[draw.below(SECTIONS.len())].to_vec();
     let (b, s, n) = (1 + draw.below(3), 1 + draw.below(9), 1 + draw.below(3));
     let manner = [Manner::Plain, Manner::Again][draw.below(2)];
@@ -154,13 +154,11 @@ pub fn fuzz(rotations: &Any, mut draw: Draw) -> Vec<Fingerprint> {
         Ok(widen(&[dq, dk, dv].concat()))
     };
     vec![
-        Fingerprint::ask("xpos", both),
-        Fingerprint::ask("axial", || Ok(widen(&rotations.axial_in(manner, &axial)?))),
-        Fingerprint::ask("axial_backward", || {
-            Ok(widen(&rotations.axial_backward_in(manner, &axial, &dy)?))
-        }),
-        Fingerprint::ask("linear", || Ok(widen(&rotations.linear_in(manner, &linear)?))),
-        Fingerprint::ask("linear_backward", grads),
-        Fingerprint::ask("running", || Ok(widen(&rotations.running(&linear, &pieces)?))),
+        answered(both),
+        answered(|| Ok(widen(&rotations.axial_in(manner, &axial)?))),
+        answered(|| Ok(widen(&rotations.axial_backward_in(manner, &axial, &dy)?))),
+        answered(|| Ok(widen(&rotations.linear_in(manner, &linear)?))),
+        answered(grads),
+        answered(|| Ok(widen(&rotations.running(&linear, &pieces)?))),
     ]
 }

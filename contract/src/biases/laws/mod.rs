@@ -7,9 +7,7 @@ mod transformer_xl;
 
 pub(super) use alibi::{alibi_text, matches_alibi, matches_slopes};
 pub(super) use kerple::{matches_dr, matches_kerple};
-pub(super) use t5::{
-    RULES, beside_edges, large_among_ones, matches_bucket, matches_dtable, matches_t5, published,
-};
+pub(super) use t5::{RULES, matches_bucket, matches_dtable, matches_t5, published};
 pub(super) use transformer_xl::{matches_xl, xl_text};
 
 use crate::biases::interface::*;

@@ -185,7 +185,7 @@ fn whole_distances() -> Vec<(BucketCase, usize)> {
 
 /// Distances of a rule with many buckets that lie beside the beginning of one: nearer than `f32` can resolve, and much
 /// further than `f64` is off.
-pub(in crate::biases) fn beside_edges() -> impl Iterator<Item = BucketCase> {
+fn beside_edges() -> impl Iterator<Item = BucketCase> {
     let (num_buckets, max_distance) = (1usize << 16, 40 << 16);
     let exact = num_buckets / 2;
     let beside = move |distance: &usize| {
@@ -409,7 +409,7 @@ pub(super) fn t5_gradient_differences(biases: &Biases, _: &Run) -> Verdict {
 }
 
 /// A gradient of ones for 36 pairs in two buckets, with a large number and its opposite among those of the first.
-pub(in crate::biases) fn large_among_ones() -> (T5Case, Vec<f32>) {
+fn large_among_ones() -> (T5Case, Vec<f32>) {
     let case = T5Case {
         shape: [6, 6],
         num_heads: 1,

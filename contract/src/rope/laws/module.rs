@@ -637,7 +637,7 @@ pub(super) fn settings_refused(rope: &Rope, _: &Run) -> Verdict {
     let good = settings(4, 3, 1, false);
     for (head_dim, rule) in [(5, "an odd head size"), (2, "head size 2")] {
         let bad = RopeSettings { head_dim, ..good };
-        refusal_of_sizes("build", rule, || rope.build(&bad))
+        refusal_of_sizes("build", rule, || rope.build(&bad).map(|_module| ()))
             .map_err(|violation| violation.on(bad))?;
     }
     for (bad, rule) in [
@@ -647,7 +647,8 @@ pub(super) fn settings_refused(rope: &Rope, _: &Run) -> Verdict {
         (RopeSettings { ratio: 0, ..good }, "ratio 0"),
         (RopeSettings { max_seq_len: 0, ..good }, "max_seq_len 0"),
     ] {
-        refusal("build", rule, || rope.build(&bad)).map_err(|violation| violation.on(bad))?;
+        refusal("build", rule, || rope.build(&bad).map(|_module| ()))
+            .map_err(|violation| violation.on(bad))?;
     }
     Ok(None)
 }

@@ -7,7 +7,6 @@
 //! - [`museum`]: wrong implementations, each with one step of the oracle written wrong.
 //! - `mutants`: the museum's bugs under conditions.
 //! - [`variants`]: correct implementations, written differently.
-//! - [`fingerprints`]: fixed questions by which the diagnosis knows a bug.
 //! - `repairs`: steps whose replacement explains wrong answers.
 //! - [`tasks`]: the exercises.
 //! - [`menu`]: the sizes that are compiled.
@@ -17,7 +16,6 @@ pub mod laws;
 pub mod museum;
 mod mutants;
 pub mod oracle;
-pub mod fingerprints;
 mod repairs;
 pub mod tasks;
 pub mod variants;

@@ -1,9 +1,9 @@
 //! Mutants of {Type}.
 
-use crate::component::Fingerprint;
 use crate::graded_cases::Draw;
 use crate::laws::widen;
 use crate::mutants::way::Call;
+use crate::mutants::{Said, answered};
 use crate::mutants::mixer::{Axes, Mixed};
 use crate::{slug}::interface::{Reply, {Type}, {Type}Case};
 
@@ -21,9 +21,9 @@ impl {Type} for Mixed<dyn {Type}> {
 }
 
 /// Answers to random questions.
-pub fn fuzz(implementation: &dyn {Type}, mut draw: Draw) -> Vec<Fingerprint> {
+pub fn fuzz(implementation: &dyn {Type}, mut draw: Draw) -> Vec<Said> {
     let shape = [1 + draw.below(5), 1 + draw.below(9), 1 + draw.below(70)];
     let x = draw.values(shape.iter().product());
     let case = {Type}Case { shape, x };
-    vec![Fingerprint::ask("forward", || Ok(widen(&implementation.forward(&case)?)))]
+    vec![answered(|| Ok(widen(&implementation.forward(&case)?)))]
 }
