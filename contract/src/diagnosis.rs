@@ -9,6 +9,7 @@
 //! or several fit equally well in everything, the diagnosis says that it does not know.
 
 use crate::component::{Bug, Component, Exhibit, NET, exhibits};
+use crate::grade::is_todo;
 use crate::run::Run;
 use crate::violation::{Fault, Step, Violation, answer, numbers};
 use rayon::prelude::*;
@@ -50,8 +51,8 @@ const ENOUGH: f64 = 0.9;
 const ALIKE: f64 = 1e-4;
 
 /// So many graded cases of a call that an implementation answers wrong tell bugs apart, the plainest first, and so many that it
-/// answers right. To ask more would take a learner's time.
-const MOST: usize = 8;
+/// answers right. All bugs are asked these, while a learner waits.
+const MOST: usize = 16;
 
 /// Something that an implementation and the bugs are asked.
 struct Question<P: ?Sized> {
@@ -71,19 +72,13 @@ impl<P: ?Sized> Question<P> {
 /// What was answered. The component's types end here, so that what follows is compiled once and not once for each component.
 #[derive(Clone)]
 struct Answered {
+    /// As in [`Question`]. The violation of an invariant names one.
     call: Option<&'static str>,
     wrong: Option<Box<Violation>>,
 }
 
-impl Answered {
-    /// The call that it is about. The violation of an invariant names one.
-    fn call(&self) -> Option<&str> {
-        self.call.or_else(|| Some(&*self.wrong.as_ref()?.call))
-    }
-}
-
-/// The graded cases of some calls, and some invariants: all, if none is named.
-fn questions<P: Component + ?Sized>(calls: &[&str], ids: &[&str]) -> Vec<Question<P>> {
+/// The graded cases of some calls and some invariants: all, if none is named.
+fn questions<P: Component + ?Sized>(calls: &[&str], broken: &[&str]) -> Vec<Question<P>> {
     let run = Run { cases: 1, shrink: false, every_size: false, blocks: false, ..Run::default() };
     let graded = P::graded_cases(&run)
         .into_iter()
@@ -91,7 +86,7 @@ fn questions<P: Component + ?Sized>(calls: &[&str], ids: &[&str]) -> Vec<Questio
     // The nets ask the graded cases once more.
     let laws = P::invariants()
         .iter()
-        .filter(|law| law.stays != Some(NET) && (ids.is_empty() || ids.contains(&law.id)));
+        .filter(|law| law.stays != Some(NET) && (broken.is_empty() || broken.contains(&law.id)));
     let graded = graded.map(|graded| Question { call: Some(graded.call), judge: graded.judge });
     let laws = laws.map(|law| Question::<P> {
         call: None,
@@ -102,24 +97,25 @@ fn questions<P: Component + ?Sized>(calls: &[&str], ids: &[&str]) -> Vec<Questio
 
 /// The bug that `implementation` behaves like, if one is known.
 ///
-/// `calls` limits the questions to some calls of the interface, such as `forward`, and `ids` to some invariants: a learner may
-/// not have written the others yet. Empty means all.
+/// `calls` limits the graded cases to some calls of the interface, such as `forward`: a learner may not have written the others
+/// yet. `broken` are the invariants that it breaks. Empty means all.
 pub fn diagnose<P: Component + ?Sized>(
     implementation: &P,
     calls: &[&str],
-    ids: &[&str],
+    broken: &[&str],
 ) -> Option<Diagnosis> {
-    let asked = questions::<P>(calls, ids);
+    let asked = questions::<P>(calls, broken);
     let of: Vec<_> = asked.iter().map(|question| question.call).collect();
     let theirs = telling(&of, |question| asked[question].ask(implementation));
-    let bugs = P::bugs().par_iter().map(|bug| {
-        let (asked, bug) = (questions::<P>(calls, ids), (bug.implementation)());
+    let answers = |asked: &mut Vec<Question<P>>, bug: &Bug<P>| {
+        let bug = (bug.implementation)();
         theirs.iter().map(|(question, _)| asked[*question].ask(&bug)).collect()
-    });
+    };
+    let bugs = P::bugs().par_iter().map_init(|| questions::<P>(calls, broken), answers);
     let bugs: Vec<Vec<Answered>> = bugs.collect();
     let known = exhibits::<P>().into_iter().zip(bugs.iter().map(|bug| bug.iter().collect()));
-    let theirs: Vec<Answered> = theirs.into_iter().map(|(_, answered)| answered).collect();
-    closest(&theirs, calls, known)
+    let theirs: Vec<Answered> = theirs.iter().map(|(_, answered)| answered.clone()).collect();
+    closest(&theirs, known)
 }
 
 /// Asks until there is enough to tell bugs apart: the questions, by their places, and the answers. `calls` are those of the
@@ -131,17 +127,23 @@ fn telling(
     let mut counts: HashMap<(&str, bool), usize> = HashMap::new();
     let mut told = Vec::new();
     for (question, call) in calls.iter().enumerate() {
-        let Some(call) = call else {
-            told.push((question, ask(question)));
-            continue;
-        };
-        if counts.get(&(call, true)) == Some(&MOST) {
+        let is_full = |call| counts.get(&(call, true)) == Some(&MOST);
+        if call.is_some_and(is_full) {
             continue;
         }
         let answered = ask(question);
-        let count = counts.entry((call, answered.wrong.is_some())).or_default();
-        if *count < MOST {
-            *count += 1;
+        let tells = match call {
+            // What is not written yet is not wrong.
+            _ if answered.wrong.as_deref().is_some_and(is_todo) => false,
+            Some(call) => {
+                let count = counts.entry((call, answered.wrong.is_some())).or_default();
+                *count += 1;
+                *count <= MOST
+            }
+            // That an invariant holds hardly tells bugs apart, and to ask them costs much.
+            None => answered.wrong.is_some(),
+        };
+        if tells {
             told.push((question, answered));
         }
     }
@@ -151,12 +153,10 @@ fn telling(
 /// [`diagnose`] from the answers, among some of the bugs and their answers to the same questions.
 fn closest<'a>(
     theirs: &[Answered],
-    calls: &[&str],
     bugs: impl Iterator<Item = (Exhibit, Vec<&'a Answered>)>,
 ) -> Option<Diagnosis> {
-    let fits = bugs.filter_map(|(bug, answers)| {
-        fit(theirs, &answers, calls).map(|fit| Diagnosis { bug, fit })
-    });
+    let fits =
+        bugs.filter_map(|(bug, answers)| fit(theirs, &answers).map(|fit| Diagnosis { bug, fit }));
     let mut fits: Vec<Diagnosis> = fits.collect();
     fits.sort_by(|a, b| b.fit.partial_cmp(&a.fit).expect("shares are numbers"));
     let best = fits.first()?;
@@ -228,13 +228,13 @@ fn accuracy_among(bugs: &[Exhibit], answers: &[Vec<Answered>]) -> Accuracy {
             bugs.iter().copied().zip(answers)
         };
         accuracy.shown += 1;
-        match closest(&theirs, &[], known()) {
+        match closest(&theirs, known()) {
             Some(named) if named.bug.id == bug.id => accuracy.right += 1,
             Some(named) => accuracy.wrong.push((bug.id, named.bug.id)),
             None => accuracy.unknown.push(bug.id),
         }
         let others = known().filter(|(other, _)| other.id != bug.id);
-        if let Some(named) = closest(&theirs, &[], others) {
+        if let Some(named) = closest(&theirs, others) {
             accuracy.strangers_named.push((bug.id, named.bug.id));
         }
     }
@@ -251,21 +251,20 @@ fn in_another_hand(answered: &Answered) -> Answered {
     answered
 }
 
-/// How `bug` fits `implementation`. `None` if the implementation answers right in all `calls`.
-fn fit(implementation: &[Answered], bug: &[&Answered], calls: &[&str]) -> Option<Fit> {
-    // Of both answers that are right, none tells anything.
+/// How `bug` fits `implementation`. `None` if the implementation answers everything right.
+fn fit(implementation: &[Answered], bug: &[&Answered]) -> Option<Fit> {
     let pairs = implementation.iter().zip(bug).filter_map(|(theirs, its)| {
-        let call = theirs.call().or(its.call())?;
-        let counts = theirs.wrong.is_some() || its.wrong.is_some();
-        (counts && (calls.is_empty() || calls.contains(&call))).then_some((call, theirs, its))
+        // Of both answers that are right, none tells anything.
+        let wrong = theirs.wrong.as_ref().or(its.wrong.as_ref())?;
+        Some((theirs.call.unwrap_or(&wrong.call), theirs, its))
     });
     let pairs: Vec<_> = pairs.collect();
     let decides = pairs.iter().find(|(_, theirs, _)| theirs.wrong.is_some())?.0;
+    // How many questions tell something, and how many of them both answer in the same way.
     let count = |of_deciding: bool| {
         let of = pairs.iter().filter(|(call, ..)| (*call == decides) == of_deciding);
-        let (telling, alike): (Vec<_>, Vec<_>) =
-            of.map(|(_, theirs, its)| ((), is_same(theirs, its))).unzip();
-        (telling.len() as f64, alike.into_iter().filter(|same| *same).count() as f64)
+        let same: Vec<bool> = of.map(|(_, theirs, its)| is_same(theirs, its)).collect();
+        (same.len() as f64, same.iter().filter(|same| **same).count() as f64)
     };
     let share = |(telling, alike)| if telling == 0.0 { 1.0 } else { alike / telling };
     let (telling, alike) = count(false);
@@ -282,22 +281,35 @@ fn is_same(a: &Answered, b: &Answered) -> bool {
     let (Some(a), Some(b)) = (&a.wrong, &b.wrong) else {
         return a.wrong.is_none() && b.wrong.is_none();
     };
-    match (&a.fault, &b.fault) {
-        (Fault::Differs { .. }, Fault::Differs { .. }) => close(&a.values, &b.values, ALIKE),
-        (Fault::Accepted { rule }, Fault::Accepted { rule: other }) => {
-            rule == other && close(&a.values, &b.values, ALIKE)
+    let has_same_values = close(&a.values, &b.values, ALIKE);
+    a.call == b.call
+        && match (&a.fault, &b.fault) {
+            (
+                Fault::Differs { index, expected, got, .. },
+                Fault::Differs { index: of_b, got: its, .. },
+            ) => {
+                // A small error is another one if it is twice as large.
+                let error = (got - expected).abs();
+                let far = (got - its).abs() > error / 4.0;
+                has_same_values && index == of_b && !far
+            }
+            (Fault::Accepted { rule }, Fault::Accepted { rule: of_b }) => {
+                rule == of_b && has_same_values
+            }
+            (Fault::Length { got, .. }, Fault::Length { got: its, .. }) => got == its,
+            (Fault::Broken { what }, Fault::Broken { what: of_b }) => {
+                let ((a, words), (b, of_b)) = (numbers(what), numbers(of_b));
+                let pairs = || a.iter().zip(&b);
+                words == of_b
+                    && a.len() == b.len()
+                    && pairs().all(|(a, b)| close(&[*a], &[*b], ALIKE))
+            }
+            (
+                Fault::Refused { .. } | Fault::Panicked { .. },
+                Fault::Refused { .. } | Fault::Panicked { .. },
+            ) => true,
+            _ => false,
         }
-        (Fault::Length { got: a, .. }, Fault::Length { got: b, .. }) => a == b,
-        (Fault::Broken { what: a }, Fault::Broken { what: b }) => {
-            let ((a, of_a), (b, of_b)) = (numbers(a), numbers(b));
-            close(&a, &b, ALIKE) && of_a == of_b
-        }
-        (
-            Fault::Refused { .. } | Fault::Panicked { .. },
-            Fault::Refused { .. } | Fault::Panicked { .. },
-        ) => true,
-        _ => false,
-    }
 }
 
 /// Whether these are equal up to a share of the largest value.

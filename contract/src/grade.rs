@@ -215,7 +215,8 @@ pub(crate) fn not_graded(task: &Task, what: &str) -> Grade {
 /// component. They hand on what they know, and the grading is compiled once.
 pub fn by_invariants<P: Component + ?Sized>(task: &Task, implementation: &P, run: &Run) -> Grade {
     let judge = |place: usize| P::invariants()[place].judge(implementation, run);
-    let diagnose = |calls: &[&str], ids: &[&str]| diagnosis::diagnose(implementation, calls, ids);
+    let diagnose =
+        |calls: &[&str], broken: &[&str]| diagnosis::diagnose(implementation, calls, broken);
     let repair = |calls: &[&str]| diagnosis::repair(implementation, calls);
     by_promises(task, (P::SLUG, P::tasks()), &promises::<P>(), &judge, &diagnose, &repair)
 }
@@ -237,7 +238,7 @@ pub fn one<P: Component + ?Sized>(
     }
 }
 
-/// The known bug, by the answers to some calls and what some invariants say.
+/// The known bug, by the answers to some calls and the invariants that are broken.
 type Diagnose<'a> = dyn Fn(&[&str], &[&str]) -> Option<Diagnosis> + 'a;
 
 /// [`by_invariants`]. `judge` takes an invariant's place among the component's promises.
@@ -300,9 +301,10 @@ fn by_promises(
         // dfdx found the gradients: what is wrong is what it was given.
         category = category.of_tape();
     }
-    // The diagnosis asks plainly: it does not know who is wrong in another manner only.
+    // A bug of the museum is wrong in the plain manner, too.
     let plain = grade.broken.iter().any(|broken| broken.violation.is_plain());
-    let named = plain.then(|| diagnose(calls, ids)).flatten().map(|diagnosis| diagnosis.bug);
+    let broken: Vec<&str> = grade.broken.iter().map(|broken| &*broken.id).collect();
+    let named = plain.then(|| diagnose(calls, &broken)).flatten().map(|diagnosis| diagnosis.bug);
     // A known bug is about what the invariant whose name it carries is about: the graded cases show it at the first question
     // that happens to have it.
     let law = named.and_then(|bug| promises.iter().find(|promise| promise.id == bug.named_by));

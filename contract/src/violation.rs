@@ -2,7 +2,7 @@
 
 use crate::category::Category;
 use crate::interface::{Manner, Refusal, Reply};
-use std::fmt::Debug;
+use std::fmt::{Debug, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// How an invariant was broken.
@@ -193,7 +193,10 @@ pub fn refusal<T: Debug>(call: &str, rule: &str, ask: impl FnOnce() -> Reply<T>)
         Err(refusal) => Ok(refusal.0),
         Ok(answer) => {
             let mut violation = Violation::new(call, Fault::Accepted { rule: rule.to_string() });
-            violation.values = numbers(&format!("{answer:?}")).0;
+            let mut text = Bounded(String::new());
+            // It ends with an error where the text does.
+            let _ = write!(text, "{answer:?}");
+            violation.values = numbers(&text.0).0;
             Err(violation)
         }
     }
@@ -205,6 +208,16 @@ pub fn refusal_of_sizes<T: Debug>(call: &str, rule: &str, ask: impl FnOnce() -> 
     match guarded(call, ask)? {
         Err(refusal) if refusal.is_not_compiled() => Ok(()),
         reply => refusal(call, rule, || reply).map(|_words| ()),
+    }
+}
+
+/// The beginning of a text: an answer may be of any length.
+struct Bounded(String);
+
+impl Write for Bounded {
+    fn write_str(&mut self, text: &str) -> std::fmt::Result {
+        self.0.push_str(text);
+        if self.0.len() < 1 << 16 { Ok(()) } else { Err(std::fmt::Error) }
     }
 }
 

@@ -96,7 +96,7 @@ fn proved(entry: &Entry) -> Vec<String> {
     let accuracy = entry.accuracy();
     if accuracy.top1() < 0.85 {
         gap(format!(
-            "the diagnosis must name 85 of 100 bugs, and names {:.0}. Ask more in {folder}/graded_cases.rs.\n{accuracy:#?}",
+            "the diagnosis must name 85 of 100 bugs, and names {:.0}. Ask more in {folder}/graded_cases.rs or laws.rs.\n{accuracy:#?}",
             100.0 * accuracy.top1()
         ));
     }
@@ -104,7 +104,7 @@ fn proved(entry: &Entry) -> Vec<String> {
     if accuracy.strangers_named.len() * 10 > accuracy.shown {
         gap(format!(
             "of the bugs that it does not know, the diagnosis may name one in ten at most, and names {} of {}. Ask more \
-             in {folder}/graded_cases.rs.\n{:#?}",
+             in {folder}/graded_cases.rs or laws.rs.\n{:#?}",
             accuracy.strangers_named.len(),
             accuracy.shown,
             accuracy.strangers_named
