@@ -225,7 +225,8 @@ impl Write for Bounded {
 pub(crate) fn numbers(text: &str) -> (Vec<f64>, Vec<&str>) {
     let ends_word = |c: char| !(c.is_alphanumeric() || ".-+".contains(c));
     let (mut numbers, mut words) = (vec![], vec![]);
-    for word in text.split(ends_word) {
+    // A range is two numbers: 4..8.
+    for word in text.split("..").flat_map(|text| text.split(ends_word)) {
         match word.trim_end_matches('.').parse() {
             Ok(number) => numbers.push(number),
             Err(_) => words.push(word),
@@ -394,6 +395,7 @@ mod tests {
         let (found, words) = numbers("Found { y: [-1.5e-3, NaN], ids_after: [7] } is 2.");
         assert_eq!((found[0], found[2], found[3], found.len()), (-1.5e-3, 7.0, 2.0, 4));
         assert!(found[1].is_nan() && words.contains(&"after"));
+        assert_eq!(numbers("4..8 and 5..=9.5").0, [4.0, 8.0, 5.0, 9.5]);
     }
 
     /// None was asked: that is neither an answer nor a refusal of bad input.
