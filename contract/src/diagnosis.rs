@@ -11,6 +11,7 @@
 use crate::component::{Bug, Component, Exhibit, NET, exhibits};
 use crate::grade::is_todo;
 use crate::run::Run;
+use crate::task::{Grading, Spec};
 use crate::violation::{Fault, Step, Violation, answer, numbers};
 use rayon::prelude::*;
 use std::collections::HashMap;
@@ -83,11 +84,20 @@ fn questions<P: Component + ?Sized>(calls: &[&str], broken: &[&str]) -> Vec<Ques
     let graded = P::graded_cases(&run)
         .into_iter()
         .filter(|graded| !graded.elsewhere && (calls.is_empty() || calls.contains(&graded.call)));
+    // One mistake spoils all that comes after it, so the order is that of the tasks: a gradient after its values.
+    let of_task = |task: &'static Spec| match task.grading {
+        Grading::Invariants { calls, .. } => calls,
+        _ => &[],
+    };
+    let order: Vec<&str> = P::tasks().iter().flat_map(of_task).copied().collect();
+    let mut graded: Vec<_> = graded.collect();
+    graded.sort_by_key(|graded| order.iter().position(|call| *call == graded.call));
     // The nets ask the graded cases once more.
     let laws = P::invariants()
         .iter()
         .filter(|law| law.stays != Some(NET) && (broken.is_empty() || broken.contains(&law.id)));
-    let graded = graded.map(|graded| Question { call: Some(graded.call), judge: graded.judge });
+    let graded =
+        graded.into_iter().map(|graded| Question { call: Some(graded.call), judge: graded.judge });
     let laws = laws.map(|law| Question::<P> {
         call: None,
         judge: Box::new(move |implementation| law.judge(implementation, &run).map(|_remark| ())),
@@ -259,11 +269,16 @@ fn fit(implementation: &[Answered], bug: &[&Answered]) -> Option<Fit> {
         Some((theirs.call.unwrap_or(&wrong.call), theirs, its))
     });
     let pairs: Vec<_> = pairs.collect();
-    let decides = pairs.iter().find(|(_, theirs, _)| theirs.wrong.is_some())?.0;
-    // How many questions tell something, and how many of them both answer in the same way.
+    let first = pairs.iter().position(|(_, theirs, _)| theirs.wrong.is_some())?;
+    let decides = pairs[first].0;
+    // How many questions tell something, and how many of them both answer in the same way. A bug that is wrong before the call
+    // that decides is another one.
     let count = |of_deciding: bool| {
-        let of = pairs.iter().filter(|(call, ..)| (*call == decides) == of_deciding);
-        let same: Vec<bool> = of.map(|(_, theirs, its)| is_same(theirs, its)).collect();
+        let of = pairs
+            .iter()
+            .enumerate()
+            .filter(|(place, (call, ..))| (*place < first || *call == decides) == of_deciding);
+        let same: Vec<bool> = of.map(|(_, (_, theirs, its))| is_same(theirs, its)).collect();
         (same.len() as f64, same.iter().filter(|same| **same).count() as f64)
     };
     let share = |(telling, alike)| if telling == 0.0 { 1.0 } else { alike / telling };
@@ -281,28 +296,31 @@ fn is_same(a: &Answered, b: &Answered) -> bool {
     let (Some(a), Some(b)) = (&a.wrong, &b.wrong) else {
         return a.wrong.is_none() && b.wrong.is_none();
     };
-    let has_same_values = close(&a.values, &b.values, ALIKE);
     a.call == b.call
         && match (&a.fault, &b.fault) {
             (
                 Fault::Differs { index, expected, got, .. },
                 Fault::Differs { index: of_b, got: its, .. },
             ) => {
-                // A small error is another one if it is twice as large.
+                // A small error is another one if it is twice as large, and where large values are due, tiny ones are roundings.
                 let error = (got - expected).abs();
                 let far = (got - its).abs() > error / 4.0;
-                has_same_values && index == of_b && !far
+                let tolerance = ALIKE * largest(&[&a.values, &b.values, &[*expected]]);
+                index == of_b && !far && within(&a.values, &b.values, tolerance)
             }
             (Fault::Accepted { rule }, Fault::Accepted { rule: of_b }) => {
-                rule == of_b && has_same_values
+                rule == of_b
+                    && close(&a.values, &b.values, ALIKE)
+                    && same_counts(&a.values, &b.values)
             }
             (Fault::Length { got, .. }, Fault::Length { got: its, .. }) => got == its,
             (Fault::Broken { what }, Fault::Broken { what: of_b }) => {
                 let ((a, words), (b, of_b)) = (numbers(what), numbers(of_b));
-                let pairs = || a.iter().zip(&b);
+                let mut pairs = a.iter().zip(&b);
                 words == of_b
                     && a.len() == b.len()
-                    && pairs().all(|(a, b)| close(&[*a], &[*b], ALIKE))
+                    && pairs.all(|(a, b)| close(&[*a], &[*b], ALIKE))
+                    && same_counts(&a, &b)
             }
             (
                 Fault::Refused { .. } | Fault::Panicked { .. },
@@ -314,9 +332,24 @@ fn is_same(a: &Answered, b: &Answered) -> bool {
 
 /// Whether these are equal up to a share of the largest value.
 pub(crate) fn close(a: &[f64], b: &[f64], share: f64) -> bool {
-    let largest =
-        |v: &[f64]| v.iter().filter(|x| x.is_finite()).fold(0.0, |m: f64, x| m.max(x.abs()));
-    let tolerance = share * largest(a).max(largest(b));
+    within(a, b, share * largest(&[a, b]))
+}
+
+fn within(a: &[f64], b: &[f64], tolerance: f64) -> bool {
     let close = |a: f64, b: f64| a == b || (a.is_nan() && b.is_nan()) || (a - b).abs() <= tolerance;
     a.len() == b.len() && a.iter().zip(b).all(|(&a, &b)| close(a, b))
+}
+
+fn largest(of: &[&[f64]]) -> f64 {
+    let finite = of.iter().copied().flatten().filter(|x| x.is_finite());
+    finite.fold(0.0, |largest, x| largest.max(x.abs()))
+}
+
+/// Whether numbers that may be counts, such as the ends of a range, are equal: 65,536 rows are not 65,537. From 2²⁴ on, every
+/// `f32` is whole.
+fn same_counts(a: &[f64], b: &[f64]) -> bool {
+    let counts = |a: f64, b: f64| {
+        a.fract() == 0.0 && b.fract() == 0.0 && a.abs().max(b.abs()) < 16_777_216.0
+    };
+    a.iter().zip(b).all(|(&a, &b)| a == b || !counts(a, b))
 }
