@@ -4,9 +4,10 @@
 //! A bug fits as far as it is wrong where the implementation is wrong, in the same way, and right where the implementation
 //! is right.
 //!
-//! The first call that the implementation answers wrong decides, because one mistake in a forward pass may
-//! spoil the gradients in several ways. The other calls decide between bugs that fit equally well. If none fits well,
-//! or several fit equally well in everything, the diagnosis says that it does not know.
+//! The first call that the implementation answers wrong, in the order of the tasks, decides, because one mistake in a forward
+//! pass may spoil the gradients in several ways. A bug that is wrong in a call before it is another one. The calls after it
+//! decide between bugs that fit equally well. If none fits well, or several fit equally well in everything, the diagnosis says
+//! that it does not know.
 
 use crate::component::{Bug, Component, Exhibit, NET, exhibits};
 use crate::grade::is_todo;
@@ -271,8 +272,7 @@ fn fit(implementation: &[Answered], bug: &[&Answered]) -> Option<Fit> {
     let pairs: Vec<_> = pairs.collect();
     let first = pairs.iter().position(|(_, theirs, _)| theirs.wrong.is_some())?;
     let decides = pairs[first].0;
-    // How many questions tell something, and how many of them both answer in the same way. A bug that is wrong before the call
-    // that decides is another one.
+    // How many questions tell something, and how many of them both answer in the same way.
     let count = |of_deciding: bool| {
         let of = pairs
             .iter()
