@@ -456,7 +456,7 @@ in_wide_registers! {
     pub(crate) fn weigh<'a, W>(scores: &'a mut [W]) -> [W; 2] {
         let largest = largest(scores);
         scores.iter_mut().for_each(|score| *score = (*score - largest).exp_below_zero());
-        [largest, sum(scores.len(), |j| scores[j])]
+        [largest, sum([&*scores], |[exp]| exp)]
     }
 
     /// The same weights once more, divided by their total.

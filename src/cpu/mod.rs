@@ -16,6 +16,7 @@ pub(crate) use registers::in_wide_registers;
 use crate::tensor::*;
 use rayon::prelude::*;
 use std::any::{Any, TypeId};
+use std::array::from_fn;
 use std::borrow::Cow;
 use std::cell::Cell;
 use std::error::Error;
@@ -327,19 +328,23 @@ pub(crate) fn add_parts<F: Scalar>(parts: &[F::Wide], sum: &mut [F]) {
     }
 }
 
-/// A sum, in sixteen sums side by side, which a processor adds at once.
+/// A sum over the places of some lists of equal length, in sixteen sums side by side, which a processor adds at once.
 #[inline(always)]
-pub(crate) fn sum<W: Float>(len: usize, of: impl Fn(usize) -> W) -> W {
-    const LANES: usize = 16;
-    let mut lanes = [W::zero(); LANES];
-    let whole = len - len % LANES;
-    for first in (0..whole).step_by(LANES) {
-        for (lane, sum) in lanes.iter_mut().enumerate() {
-            *sum += of(first + lane);
-        }
+pub(crate) fn sum<V: Copy, W: Float, const N: usize>(
+    lists: [&[V]; N],
+    term: impl Fn([V; N]) -> W,
+) -> W {
+    let len = lists[0].len();
+    // In blocks of a known length the compiler needs no check of a place, which would keep it from adding sixteen.
+    let lists = lists.map(|list| list[..len].as_chunks::<16>());
+    let mut sums = [W::zero(); 16];
+    for block in 0..len / 16 {
+        let values = lists.map(|(blocks, _)| &blocks[block]);
+        sums = from_fn(|lane| sums[lane] + term(values.map(|values| values[lane])));
     }
-    let tail = (whole..len).fold(W::zero(), |sum, place| sum + of(place));
-    lanes.into_iter().fold(tail, |sum, lane| sum + lane)
+    let rest = (0..len % 16).map(|place| term(lists.map(|(_, rest)| rest[place])));
+    let rest = rest.fold(W::zero(), |sum, term| sum + term);
+    sums.into_iter().fold(rest, |sum, lane| sum + lane)
 }
 
 /// The largest, in sixteen maxima side by side. What is no number is passed over.

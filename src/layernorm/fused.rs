@@ -63,9 +63,9 @@ impl<W: Float<Wide = W>> Norm<W> {
             let mut x_row = vec![W::zero(); h];
             for (r, y) in y.chunks_mut(h).enumerate() {
                 x.widen((nth * piece + r) * h, &mut x_row);
-                let mean = sum(h, |j| x_row[j]) / wide_h;
+                let mean = sum([&x_row], |[x]| x) / wide_h;
                 x_row.iter_mut().for_each(|x| *x -= mean);
-                let variance = sum(h, |j| x_row[j] * x_row[j]) / wide_h;
+                let variance = sum([&x_row], |[x]| x * x) / wide_h;
                 let inverse = W::one() / (variance + self.eps).sqrt();
                 if let Some(kept) = &mut kept {
                     kept[r] = Row { mean, inverse };
@@ -107,8 +107,8 @@ impl<W: Float<Wide = W>> Norm<W> {
                     *dbeta += dy.wide();
                     *dxhat = dy.wide() * *gamma;
                 }
-                let level = sum(h, |j| dxhat[j]) / wide_h;
-                let along = sum(h, |j| dxhat[j] * xhat[j]) / wide_h;
+                let level = sum([&dxhat], |[dxhat]| dxhat) / wide_h;
+                let along = sum([&dxhat, &xhat], |[dxhat, xhat]| dxhat * xhat) / wide_h;
                 for ((dx, dxhat), xhat) in dx.iter_mut().zip(&dxhat).zip(&xhat) {
                     *dx = F::narrow(dx.wide() + (*dxhat - level - *xhat * along) * inverse);
                 }

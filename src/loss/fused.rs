@@ -115,7 +115,7 @@ in_wide_registers! {
     fn denominator<'a, W>(row: &'a mut [W]) -> [W; 2] {
         let largest = largest(row);
         row.iter_mut().for_each(|logit| *logit = (*logit - largest).exp_below_zero());
-        [largest, sum(row.len(), |id| row[id])]
+        [largest, sum([&*row], |[exp]| exp)]
     }
 
     fn softmax<'a, W>(row: &'a mut [W], largest: W, total: W) -> () {

@@ -48,7 +48,7 @@ impl<W: Float<Wide = W>> Norm<W> {
     /// `1 / rms` of a group.
     #[inline(always)]
     fn inverse(&self, x: &[W]) -> W {
-        let mean_square = sum(x.len(), |j| x[j] * x[j]) / W::nearest(x.len() as f64);
+        let mean_square = sum([x], |[x]| x * x) / W::nearest(x.len() as f64);
         W::one() / (mean_square + self.eps).sqrt()
     }
 
@@ -127,7 +127,8 @@ impl<W: Float<Wide = W>> Norm<W> {
                 }
                 let groups = dx.chunks_mut(gz).zip(dxhat.chunks(gz)).zip(xhat.chunks(gz));
                 for (((dx, dxhat), xhat), inverse) in groups.zip(inverse) {
-                    let along = sum(gz, |j| dxhat[j] * xhat[j]) / W::nearest(gz as f64);
+                    let along =
+                        sum([dxhat, xhat], |[dxhat, xhat]| dxhat * xhat) / W::nearest(gz as f64);
                     for ((dx, dxhat), xhat) in dx.iter_mut().zip(dxhat).zip(xhat) {
                         *dx = F::narrow(dx.wide() + (*dxhat - *xhat * along) * *inverse);
                     }

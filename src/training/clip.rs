@@ -1,7 +1,7 @@
 //! A bound on how large a gradient may be.
 
 use crate::checks::require;
-use crate::cpu::{each, gradient, is_fused};
+use crate::cpu::{each, gradient, is_fused, sum};
 use crate::error::Result;
 use crate::tensor::nn::tensor_collection::{RecursiveWalker, TensorVisitor, ViewTensorMut};
 use crate::tensor::*;
@@ -85,10 +85,10 @@ fn scale<F: Float>(gradient: &mut [F], factor: F::Wide) {
 }
 
 fn squares<F: Float>(gradient: &[F]) -> f64 {
+    let square = |[g]: [F; 1]| g.to_f64().unwrap_or(f64::NAN).powi(2);
     let mut sums = vec![0.0; gradient.len().div_ceil(PIECE)];
-    each(gradient.len(), sums.iter_mut().zip(gradient.chunks(PIECE)), |(sum, piece)| {
-        let square = |j: usize| piece[j].to_f64().unwrap_or(f64::NAN).powi(2);
-        *sum = crate::cpu::sum(piece.len(), square);
+    each(gradient.len(), sums.iter_mut().zip(gradient.chunks(PIECE)), |(of_piece, piece)| {
+        *of_piece = sum([piece], square);
     });
     sums.into_iter().sum()
 }
