@@ -4,21 +4,23 @@
 //! A bug fits as far as it is wrong where the implementation is wrong, in the same way, and right where the implementation
 //! is right.
 //!
-//! The first call that the implementation answers wrong, in the order of the tasks, decides, because one mistake in a forward
-//! pass may spoil the gradients in several ways. A bug that is wrong in a call before it is another one. The calls after it
+//! The first call that the implementation answers wrong, in the order of its task's calls, decides, because one mistake in a forward
+//! pass may spoil the gradients in several ways. A bug that is wrong in a call before it fits less. The calls after it
 //! decide between bugs that fit equally well. If none fits well, or several fit equally well in everything, the diagnosis says
 //! that it does not know.
 
-use crate::component::{Bug, Component, Exhibit, NET, exhibits};
+use crate::component::{Bug, Component, Exhibit, Invariant, NET, exhibits};
 use crate::grade::is_todo;
+use crate::graded_cases::GradedCase;
 use crate::run::Run;
-use crate::task::{Grading, Spec};
+use crate::task::Grading;
 use crate::violation::{Fault, Step, Violation, answer, numbers};
 use rayon::prelude::*;
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// A known bug that fits.
+#[derive(Clone, Copy)]
 pub struct Diagnosis {
     /// The bug.
     pub bug: Exhibit,
@@ -27,22 +29,33 @@ pub struct Diagnosis {
 }
 
 /// How well a bug's answers fit an implementation's. Larger is better, and the first field counts most.
+///
+/// A forward pass that is wrong spoils the gradients in several ways, so they need not fit. Where the values are right, one
+/// gradient says nothing about the others, which must fit as well: a bug that loses those of queries and keys is not the one that
+/// loses those of queries alone.
 #[derive(Debug, Clone, Copy, PartialEq, PartialOrd)]
 pub struct Fit {
-    /// Of the call that decides: share of the informative questions that both answer in the same way.
+    /// Of the call that decides, and those before it: share of the informative questions that both answer in the same way.
     pub deciding: f64,
     /// The same for the other calls.
     pub others: f64,
-    /// Whether a gradient decides, and the other calls don't fit.
-    pub strange: bool,
 }
 
-impl Fit {
-    /// Whether the bug may be named. A forward pass that is wrong spoils the gradients in several ways, so they need not
-    /// fit. Where the values are right, one gradient says nothing about the others: a bug that loses those of queries and
-    /// keys is not the one that loses those of queries alone.
-    fn is_enough(&self) -> bool {
-        self.deciding >= ENOUGH && !self.strange
+/// How many questions tell something, and how many of them both answer in the same way.
+#[derive(Clone, Copy, Default)]
+struct Share {
+    telling: f64,
+    alike: f64,
+}
+
+impl Share {
+    fn add(&mut self, alike: bool) {
+        self.telling += 1.0;
+        self.alike += f64::from(u8::from(alike));
+    }
+
+    fn of_all(&self) -> f64 {
+        if self.telling == 0.0 { 1.0 } else { self.alike / self.telling }
     }
 }
 
@@ -52,8 +65,8 @@ const ENOUGH: f64 = 0.9;
 /// Wrong answers are the same up to this share of the largest value: a learner's `f32` may round much where a formula is wrong.
 const ALIKE: f64 = 1e-4;
 
-/// So many graded cases of a call that an implementation answers wrong tell bugs apart, the plainest first, and so many that it
-/// answers right. All bugs are asked these, while a learner waits.
+/// So many graded cases of a call that an implementation answers wrong tell bugs apart, the first ones, and so many that it answers
+/// right.
 const MOST: usize = 16;
 
 /// Something that an implementation and the bugs are asked.
@@ -79,24 +92,16 @@ struct Answered {
     wrong: Option<Box<Violation>>,
 }
 
-/// The graded cases of some calls and some invariants: all, if none is named.
+/// The graded cases of these calls, call by call, and these invariants.
 fn questions<P: Component + ?Sized>(calls: &[&str], broken: &[&str]) -> Vec<Question<P>> {
     let run = Run { cases: 1, shrink: false, every_size: false, blocks: false, ..Run::default() };
-    let graded = P::graded_cases(&run)
-        .into_iter()
-        .filter(|graded| !graded.elsewhere && (calls.is_empty() || calls.contains(&graded.call)));
-    // One mistake spoils all that comes after it, so the order is that of the tasks: a gradient after its values.
-    let of_task = |task: &'static Spec| match task.grading {
-        Grading::Invariants { calls, .. } => calls,
-        _ => &[],
-    };
-    let order: Vec<&str> = P::tasks().iter().flat_map(of_task).copied().collect();
-    let mut graded: Vec<_> = graded.collect();
-    graded.sort_by_key(|graded| order.iter().position(|call| *call == graded.call));
+    let place = |graded: &GradedCase<P>| calls.iter().position(|call| *call == graded.call);
+    let mut graded = P::graded_cases(&run);
+    graded.retain(|graded| !(graded.elsewhere || graded.typical) && place(graded).is_some());
+    graded.sort_by_key(place);
     // The nets ask the graded cases once more.
-    let laws = P::invariants()
-        .iter()
-        .filter(|law| law.stays != Some(NET) && (broken.is_empty() || broken.contains(&law.id)));
+    let laws =
+        P::invariants().iter().filter(|law| law.stays != Some(NET) && broken.contains(&law.id));
     let graded =
         graded.into_iter().map(|graded| Question { call: Some(graded.call), judge: graded.judge });
     let laws = laws.map(|law| Question::<P> {
@@ -108,25 +113,34 @@ fn questions<P: Component + ?Sized>(calls: &[&str], broken: &[&str]) -> Vec<Ques
 
 /// The bug that `implementation` behaves like, if one is known.
 ///
-/// `calls` limits the graded cases to some calls of the interface, such as `forward`: a learner may not have written the others
-/// yet. `broken` are the invariants that it breaks. Empty means all.
+/// `calls` are those of its task, in the order in which one mistake spoils the next: a learner may not have written the others
+/// yet. `broken` are the invariants that it breaks.
 pub fn diagnose<P: Component + ?Sized>(
     implementation: &P,
     calls: &[&str],
     broken: &[&str],
 ) -> Option<Diagnosis> {
+    closest(fitting(implementation, calls, broken, Answered::clone).into_iter())
+}
+
+/// The bugs that fit well enough. The implementation's answers are changed by `said`.
+fn fitting<P: Component + ?Sized>(
+    implementation: &P,
+    calls: &[&str],
+    broken: &[&str],
+    said: impl Fn(&Answered) -> Answered,
+) -> Vec<Diagnosis> {
     let asked = questions::<P>(calls, broken);
     let of: Vec<_> = asked.iter().map(|question| question.call).collect();
-    let theirs = telling(&of, |question| asked[question].ask(implementation));
-    let answers = |asked: &mut Vec<Question<P>>, bug: &Bug<P>| {
-        let bug = (bug.implementation)();
-        theirs.iter().map(|(question, _)| asked[*question].ask(&bug)).collect()
+    let told = telling(&of, |question| asked[question].ask(implementation));
+    let theirs: Vec<Answered> = told.iter().map(|(_, answered)| said(answered)).collect();
+    let fitting = |asked: &mut Vec<Question<P>>, (bug, exhibit): (&Bug<P>, Exhibit)| {
+        let implementation = (bug.implementation)();
+        let fit = fit(&theirs, |nth| asked[told[nth].0].ask(&implementation))?;
+        Some(Diagnosis { bug: exhibit, fit })
     };
-    let bugs = P::bugs().par_iter().map_init(|| questions::<P>(calls, broken), answers);
-    let bugs: Vec<Vec<Answered>> = bugs.collect();
-    let known = exhibits::<P>().into_iter().zip(bugs.iter().map(|bug| bug.iter().collect()));
-    let theirs: Vec<Answered> = theirs.iter().map(|(_, answered)| answered.clone()).collect();
-    closest(&theirs, known)
+    let bugs = P::bugs().par_iter().zip(exhibits::<P>());
+    bugs.map_init(|| questions::<P>(calls, broken), fitting).flatten().collect()
 }
 
 /// Asks until there is enough to tell bugs apart: the questions, by their places, and the answers. `calls` are those of the
@@ -161,18 +175,13 @@ fn telling(
     told
 }
 
-/// [`diagnose`] from the answers, among some of the bugs and their answers to the same questions.
-fn closest<'a>(
-    theirs: &[Answered],
-    bugs: impl Iterator<Item = (Exhibit, Vec<&'a Answered>)>,
-) -> Option<Diagnosis> {
-    let fits =
-        bugs.filter_map(|(bug, answers)| fit(theirs, &answers).map(|fit| Diagnosis { bug, fit }));
-    let mut fits: Vec<Diagnosis> = fits.collect();
-    fits.sort_by(|a, b| b.fit.partial_cmp(&a.fit).expect("shares are numbers"));
-    let best = fits.first()?;
-    let alike = fits.iter().filter(|other| other.fit == best.fit).count();
-    (best.fit.is_enough() && alike == 1).then(|| fits.swap_remove(0))
+/// The bug that fits best, if it is one.
+fn closest(fitting: impl Iterator<Item = Diagnosis>) -> Option<Diagnosis> {
+    let mut fitting: Vec<Diagnosis> = fitting.collect();
+    fitting.sort_by(|a, b| b.fit.partial_cmp(&a.fit).expect("shares are numbers"));
+    let best = fitting.first()?;
+    let alike = fitting.iter().filter(|other| other.fit == best.fit).count();
+    (alike == 1).then(|| fitting.swap_remove(0))
 }
 
 /// The first repair that explains what an implementation answers in one of these calls.
@@ -218,36 +227,38 @@ impl Accuracy {
     }
 }
 
-/// Shows every bug of a component to the diagnosis, in another hand: its answers are those of the
-/// bug in `f32` arithmetic, off by up to three roundings.
+/// Shows every bug of a component to the diagnosis as a report does, in the first task that has the invariant whose name it
+/// carries, and in another hand: its answers are those of the bug in `f32` arithmetic, off by up to three roundings.
 pub fn accuracy<P: Component + ?Sized>() -> Accuracy {
-    let answers = |bug: &Bug<P>| {
-        let bug = (bug.implementation)();
-        questions::<P>(&[], &[]).iter().map(|question| question.ask(&bug)).collect()
-    };
-    accuracy_among(&exhibits::<P>(), &P::bugs().par_iter().map(answers).collect::<Vec<_>>())
-}
-
-fn accuracy_among(bugs: &[Exhibit], answers: &[Vec<Answered>]) -> Accuracy {
-    let mut accuracy = Accuracy::default();
-    for (bug, its) in bugs.iter().zip(answers) {
-        let calls: Vec<_> = its.iter().map(|answered| answered.call).collect();
-        let (asked, theirs): (Vec<usize>, Vec<Answered>) =
-            telling(&calls, |question| in_another_hand(&its[question])).into_iter().unzip();
-        let known = || {
-            let answers = answers.iter().map(|all| asked.iter().map(|&nth| &all[nth]).collect());
-            bugs.iter().copied().zip(answers)
+    let shown = P::bugs().par_iter().zip(exhibits::<P>()).filter_map(|(bug, exhibit)| {
+        let asked = P::tasks().iter().find_map(|task| match task.grading {
+            Grading::Invariants { ids, calls, .. } => {
+                ids.contains(&bug.named_by).then_some((ids, calls))
+            }
+            _ => None,
+        });
+        let (ids, calls) = asked?;
+        let implementation = (bug.implementation)();
+        let run = Run { shrink: false, ..Run::default() };
+        let breaks = |law: &&Invariant<P>| {
+            ids.contains(&law.id) && law.judge(&implementation, &run).is_err()
         };
+        let broken: Vec<&str> = P::invariants().iter().filter(breaks).map(|law| law.id).collect();
+        let fitting = fitting::<P>(&implementation, calls, &broken, in_another_hand);
+        let others = fitting.iter().copied().filter(|other| other.bug.id != exhibit.id);
+        let [named, stranger] = [closest(fitting.iter().copied()), closest(others)];
+        let id = |named: Diagnosis| named.bug.id;
+        Some((exhibit.id, named.map(id), stranger.map(id)))
+    });
+    let mut accuracy = Accuracy::default();
+    for (bug, named, stranger) in shown.collect::<Vec<_>>() {
         accuracy.shown += 1;
-        match closest(&theirs, known()) {
-            Some(named) if named.bug.id == bug.id => accuracy.right += 1,
-            Some(named) => accuracy.wrong.push((bug.id, named.bug.id)),
-            None => accuracy.unknown.push(bug.id),
+        match named {
+            Some(name) if name == bug => accuracy.right += 1,
+            Some(name) => accuracy.wrong.push((bug, name)),
+            None => accuracy.unknown.push(bug),
         }
-        let others = known().filter(|(other, _)| other.id != bug.id);
-        if let Some(named) = closest(&theirs, others) {
-            accuracy.strangers_named.push((bug.id, named.bug.id));
-        }
+        accuracy.strangers_named.extend(stranger.map(|name| (bug, name)));
     }
     accuracy
 }
@@ -262,36 +273,42 @@ fn in_another_hand(answered: &Answered) -> Answered {
     answered
 }
 
-/// How `bug` fits `implementation`. `None` if the implementation answers everything right.
-fn fit(implementation: &[Answered], bug: &[&Answered]) -> Option<Fit> {
-    let pairs = implementation.iter().zip(bug).filter_map(|(theirs, its)| {
-        // Of both answers that are right, none tells anything.
-        let wrong = theirs.wrong.as_ref().or(its.wrong.as_ref())?;
-        Some((theirs.call.unwrap_or(&wrong.call), theirs, its))
-    });
-    let pairs: Vec<_> = pairs.collect();
-    let first = pairs.iter().position(|(_, theirs, _)| theirs.wrong.is_some())?;
-    let decides = pairs[first].0;
-    // How many questions tell something, and how many of them both answer in the same way.
-    let count = |of_deciding: bool| {
-        let of = pairs
-            .iter()
-            .enumerate()
-            .filter(|(place, (call, ..))| (*place < first || *call == decides) == of_deciding);
-        let same: Vec<bool> = of.map(|(_, (_, theirs, its))| is_same(theirs, its)).collect();
-        (same.len() as f64, same.iter().filter(|same| **same).count() as f64)
+/// How a bug fits the implementation with these answers. `None` if it does not fit well enough, or the implementation answers
+/// everything right. The bug is asked no more than it takes to know that it is another one, because a learner waits.
+fn fit(theirs: &[Answered], mut ask: impl FnMut(usize) -> Answered) -> Option<Fit> {
+    let call = |answered: &Answered| match &answered.wrong {
+        Some(wrong) => answered.call.unwrap_or(&wrong.call).to_string(),
+        None => answered.call.unwrap_or_default().to_string(),
     };
-    let share = |(telling, alike)| if telling == 0.0 { 1.0 } else { alike / telling };
-    let (telling, alike) = count(false);
-    Some(Fit {
-        deciding: share(count(true)),
-        others: share((telling, alike)),
-        // One answer may be another: squares of large numbers overflow in f32, no matter what else is wrong.
-        strange: decides.contains("backward") && alike + 1.0 < ENOUGH * telling,
-    })
+    let calls: Vec<String> = theirs.iter().map(call).collect();
+    let first = theirs.iter().position(|answered| answered.wrong.is_some())?;
+    let decides = |nth: usize| nth < first || calls[nth] == calls[first];
+    let is_due = |nth: &usize| decides(*nth) && theirs[*nth].wrong.is_some();
+    let due = (0..theirs.len()).filter(is_due).count();
+    let [mut deciding, mut others] = [Share::default(); 2];
+    deciding.telling = due as f64;
+    deciding.alike = due as f64;
+    for (nth, theirs) in theirs.iter().enumerate() {
+        let its = ask(nth);
+        match (decides(nth), &theirs.wrong, &its.wrong) {
+            // Of both answers that are right, none tells anything.
+            (_, None, None) => {}
+            (true, Some(_), _) if is_same(theirs, &its) => {}
+            (true, Some(_), _) => deciding.alike -= 1.0,
+            (true, None, Some(_)) => deciding.telling += 1.0,
+            (false, ..) => others.add(is_same(theirs, &its)),
+        }
+        if deciding.of_all() < ENOUGH {
+            return None;
+        }
+    }
+    // One answer may be another: squares of large numbers overflow in f32, no matter what else is wrong.
+    let fits_elsewhere = others.alike + 1.0 >= ENOUGH * others.telling;
+    (fits_elsewhere || !calls[first].contains("backward"))
+        .then(|| Fit { deciding: deciding.of_all(), others: others.of_all() })
 }
 
-/// Whether two answers are wrong in the same way. A panic is like a refusal: it is no answer either.
+/// Whether two answers are wrong in the same way.
 fn is_same(a: &Answered, b: &Answered) -> bool {
     let (Some(a), Some(b)) = (&a.wrong, &b.wrong) else {
         return a.wrong.is_none() && b.wrong.is_none();
@@ -315,19 +332,23 @@ fn is_same(a: &Answered, b: &Answered) -> bool {
             }
             (Fault::Length { got, .. }, Fault::Length { got: its, .. }) => got == its,
             (Fault::Broken { what }, Fault::Broken { what: of_b }) => {
-                let ((a, words), (b, of_b)) = (numbers(what), numbers(of_b));
+                let (what, of_b) = (without_quotes(what), without_quotes(of_b));
+                let ((a, words), (b, of_b)) = (numbers(&what), numbers(&of_b));
                 let mut pairs = a.iter().zip(&b);
                 words == of_b
                     && a.len() == b.len()
                     && pairs.all(|(a, b)| close(&[*a], &[*b], ALIKE))
                     && same_counts(&a, &b)
             }
-            (
-                Fault::Refused { .. } | Fault::Panicked { .. },
-                Fault::Refused { .. } | Fault::Panicked { .. },
-            ) => true,
+            (Fault::Refused { .. }, Fault::Refused { .. }) => true,
+            (Fault::Panicked { .. }, Fault::Panicked { .. }) => true,
             _ => false,
         }
+}
+
+/// Without what an implementation says: each says it in its own words.
+fn without_quotes(what: &str) -> String {
+    what.split('"').step_by(2).collect()
 }
 
 /// Whether these are equal up to a share of the largest value.
