@@ -97,8 +97,14 @@ fn questions<P: Component + ?Sized>(calls: &[&str], broken: &[&str]) -> Vec<Ques
     let run = Run { cases: 1, shrink: false, every_size: false, blocks: false, ..Run::default() };
     let place = |graded: &GradedCase<P>| calls.iter().position(|call| *call == graded.call);
     let mut graded = P::graded_cases(&run);
-    graded.retain(|graded| !(graded.elsewhere || graded.typical) && place(graded).is_some());
-    graded.sort_by_key(place);
+    graded.retain(|graded| !graded.elsewhere && place(graded).is_some());
+    graded.sort_by_key(|graded| (place(graded), !graded.typical));
+    // The typical case tells most and is the largest, so a plain one rules most bugs out before it.
+    for nth in (1..graded.len()).rev() {
+        if graded[nth - 1].typical && graded[nth].call == graded[nth - 1].call {
+            graded.swap(nth - 1, nth);
+        }
+    }
     // The nets ask the graded cases once more.
     let laws =
         P::invariants().iter().filter(|law| law.stays != Some(NET) && broken.contains(&law.id));

@@ -201,6 +201,14 @@ const MISTAKES: &[Mistake] = &[
         broken: "rope/dynamic-grows",
         bug: Some("rope/dynamic-cache-only"),
     },
+    // It breaks nearly all that is asked of a model, and its report comes in time all the same.
+    Mistake {
+        task: "model/learn",
+        from: "let found = project(found, &self.o).reshape_like(&(b, s, Const::<H>));",
+        to: "",
+        broken: "model/step-f64-loops",
+        bug: None,
+    },
     Mistake {
         task: "collectives/entropy",
         from: "    comm.all_reduce_sum(&mut of_target)?;",
