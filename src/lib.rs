@@ -188,7 +188,7 @@ pub use norm::{GroupRmsNorm, GroupRmsNormConfig};
 pub use parallel::{ParallelVocabEmbedding, ParallelVocabEmbeddingConfig};
 pub use rope::{NtkAwareRope, NtkAwareRopeConfig, PastCache};
 
-pub use cpu::{composed, in_threads};
+pub use cpu::{among_threads, composed, in_threads};
 
 /// All that is used of dfdx, and what it lacks: float types with an arithmetic type, dimensions that are quotients, and
 /// gradients that are written by hand.

@@ -31,9 +31,9 @@ pub fn ended(result: Result<bool, impl Display>) -> ExitCode {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::from(1),
         Err(error) => {
-            for line in error_lines(&error, error_width()) {
-                let _ = writeln!(std::io::stderr(), "{line}");
-            }
+            // In one piece: it may be one of several ranks, whose words share a terminal.
+            let lines = error_lines(&error, error_width()).join("\n") + "\n";
+            let _ = std::io::stderr().write_all(lines.as_bytes());
             ExitCode::from(2)
         }
     }

@@ -138,9 +138,9 @@ pub fn end_with_mpirun() {
         let name = std::fs::read_to_string(format!("/proc/{parent}/comm")).unwrap_or_default();
         // On other hosts it is mpirun's daemon, of Open MPI 4 or 5.
         if !is_of(parent, folder.as_ref()) && !["orted", "prted"].contains(&name.trim()) {
-            let why =
-                "a rank has no mpirun above it: mpirun ended, or something else started the rank";
-            let _ = writeln!(std::io::stderr(), "{why}");
+            write_line(
+                "a rank has no mpirun above it: mpirun ended, or something else started the rank",
+            );
             std::process::exit(3);
         }
     }
@@ -427,9 +427,14 @@ fn say(why: &str) {
                 .strip_prefix(&mine)
                 .map(|why| why.trim_start_matches(':').trim_start())
                 .unwrap_or(why);
-            let _ = writeln!(std::io::stderr(), "{mine}: {}", with_host(why, hosts));
+            write_line(&format!("{mine}: {}", with_host(why, hosts)));
         }
     }
+}
+
+/// Writes a line on standard error in one piece: several ranks may speak, and mpirun would mix smaller ones.
+fn write_line(line: &str) {
+    let _ = std::io::stderr().write_all(format!("{line}\n").as_bytes());
 }
 
 /// Removes the folder, which no one else does now. At the first rank's end, mpirun kills the others where they are: so

@@ -274,11 +274,15 @@ pub(crate) fn each<P: Send>(
     }
 }
 
-/// Moves all of `work` to a thread of the pool. A thread outside the pool would fall asleep at each [`each`] and have to be woken again.
+/// Does all of `work` on one of rayon's threads. No bit of what it computes changes.
 ///
-/// Only one caller at a time is let in: a thread of the pool that waits takes up whatever else is waiting, so that one caller's short work
-/// would otherwise end after another's long one.
-pub(crate) fn among_threads<R: Send>(work: impl FnOnce() -> R + Send) -> R {
+/// Any other thread falls asleep when a call divides its work among rayon's, and has to be woken again. In a loop of many short calls
+/// that adds up to a tenth of the time and more.
+/// `work` must not wait for another thread that uses rayon or this library: if rayon has one thread, both would wait for ever.
+///
+/// Only one caller at a time is let in, and others work where they are: a thread of the pool that waits takes up whatever else is waiting, so
+/// that one caller's short work would otherwise end after another's long one.
+pub fn among_threads<R: Send>(work: impl FnOnce() -> R + Send) -> R {
     static TAKEN: AtomicBool = AtomicBool::new(false);
     /// Leaves also when `work` panics.
     struct Leave;
@@ -291,10 +295,8 @@ pub(crate) fn among_threads<R: Send>(work: impl FnOnce() -> R + Send) -> R {
         return work();
     }
     let _leave = Leave;
-    match WAY.get() {
-        Way::InThreads => rayon::scope(|_| in_threads(work)),
-        _ => rayon::scope(|_| work()),
-    }
+    let way = WAY.get();
+    rayon::scope(|_| on_this_way(way, work))
 }
 
 /// How many threads share the work of an [`each`] of so many elements.
@@ -310,7 +312,9 @@ fn are_enough(elements: usize) -> bool {
 /// Whether there are threads. Where the system gives none, one does it all; rayon would panic.
 fn threads_start() -> bool {
     static STARTED: OnceLock<bool> = OnceLock::new();
-    let start = || match rayon::ThreadPoolBuilder::new().build_global() {
+    // As much as a program's first thread has: `among_threads` moves a whole program here.
+    let pool = || rayon::ThreadPoolBuilder::new().stack_size(8 << 20);
+    let start = || match pool().build_global() {
         Ok(()) => true,
         Err(error) => error.source().is_none(), // another thread has started them
     };

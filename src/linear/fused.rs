@@ -4,12 +4,20 @@
 
 use crate::cpu::{
     MatrixMut, Source, Values, each, gradient, in_wide, in_wide_registers, inner, is_fused,
-    multiply, multiply_add, record, tiles, view, view_mut, wide, zeros,
+    multiply, multiply_add, record, threads, tiles, view, view_mut, wide, zeros,
 };
 use crate::tensor::*;
 
-/// The sides of a tile: how many tokens, and how many of the elements that they become.
-const TILE: [usize; 2] = [256, 128];
+/// The sides of a tile of an `[m, n]` result. A larger tile packs less for each product, but each thread needs some. No sum depends on
+/// it.
+fn tile(m: usize, n: usize) -> [usize; 2] {
+    match m * n {
+        ..=0x8000 => [64, 64],
+        many if many >= threads(many).max(4) << 18 => [512, 256],
+        _ => [256, 128],
+    }
+}
+
 /// Rows of the weight that are read at a time in the backward pass.
 const ROWS: usize = 1024;
 /// Up to so many tokens are multiplied with each row of the weight as it is read: that takes as long as reading it.
@@ -67,7 +75,7 @@ impl Product {
             let work = |(_, first, y): (usize, usize, MatrixMut<W>)| few(x, weight, first, y);
             return each(n * k / 4, tiles(y, [m, columns]).into_iter(), work);
         }
-        each(self.work(), tiles(y, TILE).into_iter(), |(token, first, y)| {
+        each(self.work(), tiles(y, tile(m, n)).into_iter(), |(token, first, y)| {
             let (rows, columns) = y.dim();
             let mut part = vec![W::zero(); columns * k]; //                   [columns, k]
             weight.widen(first * k, &mut part);
@@ -78,7 +86,8 @@ impl Product {
     /// `dx = dx + dy weight`
     fn add_dx<F: Float<Wide = W>, W: Float>(&self, dy: &[W], weight: &Values<F>, dx: &mut [W]) {
         let Self { m, n, k } = *self;
-        each(self.work(), tiles(view_mut(dx, m, k), TILE).into_iter(), |(token, first, mut dx)| {
+        let tiles = tiles(view_mut(dx, m, k), tile(m, k));
+        each(self.work(), tiles.into_iter(), |(token, first, mut dx)| {
             let (rows, columns) = dx.dim();
             let mut part = vec![W::zero(); ROWS.min(n) * columns]; //         [some of n, columns]
             for row in (0..n).step_by(ROWS) {
@@ -95,13 +104,12 @@ impl Product {
     /// `dweight = dweight + dy^T x`
     fn add_dweight<W: Float>(&self, dy: &[W], x: &[W], dweight: &mut [W]) {
         let Self { m, n, k } = *self;
-        let [rows, columns] = TILE;
         let work = |(output, first, dweight): (usize, usize, MatrixMut<W>)| {
             let (rows, columns) = dweight.dim();
             let (dy, x) = (view(&dy[output..], m, rows, n), view(&x[first..], m, columns, k));
             multiply_add(dy.reversed_axes(), x, dweight);
         };
-        each(self.work(), tiles(view_mut(dweight, n, k), [columns, rows]).into_iter(), work);
+        each(self.work(), tiles(view_mut(dweight, n, k), tile(n, k)).into_iter(), work);
     }
 
     /// How much there is to do, in elements that are touched once: a processor multiplies faster than it reads.

@@ -11,7 +11,7 @@ use quadrivium::loss::{IGNORE, cross_entropy};
 use quadrivium::model::*;
 use quadrivium::position::{PositionEncoding, Positions};
 use quadrivium::tensor::*;
-use quadrivium::{Error, composed, in_threads};
+use quadrivium::{Error, among_threads, composed, in_threads};
 
 type Traced<S, F> = Tensor<S, F, Cpu, OwnedTape<F, Cpu>>;
 type Four = (usize, usize, usize, usize);
@@ -213,7 +213,7 @@ fn the_gate_is_that_of_the_formula() {
     }
 }
 
-/// Tiles that are full and tiles that are not; few tokens, and many rows of the weight.
+/// Tiles of each size that are full, and tiles that are not; few tokens, and many rows of the weight.
 #[test]
 fn a_projection_is_that_of_the_formula() {
     for (b, s, k, n) in [
@@ -224,6 +224,7 @@ fn a_projection_is_that_of_the_formula() {
         (2, 389, 67, 131),
         (1, 600, 300, 17),
         (1, 130, 40, 2100),
+        (1, 1030, 9, 1030),
     ] {
         let (x, weight) = (draw(1, (b, s, k)), draw(2, (n, k)));
         // Sums of up to 2100 products in another order.
@@ -331,6 +332,23 @@ type Llama = LlamaTransformer<11, 12, 3, 1, 4, 10, 2, f32, Cpu>;
 fn logits(model: &Llama, cache: &mut LlamaCache<1, 4, 2, f32, Cpu>, ids: &[usize]) -> Vec<f32> {
     let ids = Cpu::default().tensor_from_vec(ids.to_vec(), (1, ids.len()));
     model.try_decode(ids, cache).unwrap().as_vec()
+}
+
+/// Which way is taken is decided by who calls, on whatever thread the work is done.
+#[test]
+fn among_threads_the_answers_are_the_same() {
+    let run = || {
+        let config = LlamaConfig { init_std: 0.5, ..Default::default() };
+        let model = Llama::new(&Cpu::default(), config).unwrap();
+        logits(&model, &mut LlamaCache::new(9), &[1, 2, 3, 4, 5, 6, 7])
+    };
+    let [fused, formula] = [run(), composed(run)];
+    assert_ne!(fused, formula, "so that their last digits tell them apart");
+    assert_eq!(among_threads(run), fused);
+    assert_eq!(among_threads(|| among_threads(run)), fused);
+    assert_eq!(composed(|| among_threads(run)), formula);
+    assert_eq!(among_threads(|| composed(run)), formula);
+    assert_eq!(in_threads(|| among_threads(run)), in_threads(run));
 }
 
 /// A cache that is cut goes on as one that never had more; a copy of it goes its own way; a call that fails

@@ -13,6 +13,7 @@ use crate::sizes::{self, SMALL_VOCAB, Size, TINY_VOCAB};
 use crate::stop;
 use crate::text::Text;
 use course::arguments::TrainArguments;
+use quadrivium::among_threads;
 use quadrivium::checkpoint::CheckpointConfig;
 use quadrivium::training::Schedule;
 use std::path::Path;
@@ -52,6 +53,11 @@ pub fn network(size: Size, config: CheckpointConfig, seed: u64) -> Result<Box<dy
 /// # Errors
 /// A text or a folder that can't be used; what the library refuses.
 pub fn run(arguments: &TrainArguments, mine: Option<&Mine>) -> Result<bool> {
+    // A step is hundreds of short calls.
+    among_threads(|| train(arguments, mine))
+}
+
+fn train(arguments: &TrainArguments, mine: Option<&Mine>) -> Result<bool> {
     let TrainArguments { text, out, steps, seed, rate, every, fresh, mine: is_mine, tiny } =
         arguments;
     let mine = asked(*is_mine, mine)?;

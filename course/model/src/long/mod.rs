@@ -24,6 +24,7 @@ use crate::text::Text;
 use crate::train::Training;
 use course::arguments::{LongArguments, MOVED, STRETCHED, all_encodings, swept};
 use notebook_support::plot::thousands;
+use quadrivium::among_threads;
 use quadrivium::rope::rotary_frequencies;
 use report::{Measured, Report};
 use safetensors::SafeTensors;
@@ -47,6 +48,10 @@ const MEASURED: &str = "measured.json";
 /// # Errors
 /// A text or a folder that can't be used; what the library refuses.
 pub fn run(arguments: &LongArguments) -> Result<bool> {
+    among_threads(|| measure_all(arguments))
+}
+
+fn measure_all(arguments: &LongArguments) -> Result<bool> {
     let LongArguments { text, out, steps, tune, seeds, only, sweep, fresh, tiny } = arguments;
     let size = if *tiny { Size::Tiny } else { Size::Small };
     let refused = |name, rule, got: String| Err(Error::Setting { name, rule, got });

@@ -1,5 +1,5 @@
 //! The implementation `quadrivium`, on a CPU, or on a GPU with the feature `cuda`. Its device's allocation cache is on, as it
-//! would be in training. With the argument `slices` it is `quadrivium-slices`.
+//! would be in training, and its loop runs on one of rayon's threads. With the argument `slices` it is `quadrivium-slices`.
 
 mod encodings;
 mod model;
@@ -13,15 +13,17 @@ fn main() {
     if std::env::args().nth(1).as_deref() == Some("slices") {
         return serve(slices::make);
     }
-    let dev = Dev::default();
-    dev.enable_cache();
-    serve(|name| {
-        let (dev, call) = (dev.clone(), make(&dev, name)?);
-        Some(Box::new(move || {
-            let results = call();
-            dev.synchronize(); // on a GPU, a call returns before its work is done
-            results
-        }))
+    among_threads(|| {
+        let dev = Dev::default();
+        dev.enable_cache();
+        serve(|name| {
+            let (dev, call) = (dev.clone(), make(&dev, name)?);
+            Some(Box::new(move || {
+                let results = call();
+                dev.synchronize(); // on a GPU, a call returns before its work is done
+                results
+            }))
+        });
     });
 }
 
