@@ -278,6 +278,7 @@ pub(crate) fn each<P: Send>(
 ///
 /// Any other thread falls asleep when a call divides its work among rayon's, and has to be woken again. In a loop of many short calls
 /// that adds up to a tenth of the time and more.
+///
 /// `work` must not wait for another thread that uses rayon or this library: if rayon has one thread, both would wait for ever.
 ///
 /// Only one caller at a time is let in, and others work where they are: a thread of the pool that waits takes up whatever else is waiting, so
