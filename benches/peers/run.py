@@ -46,8 +46,9 @@ SLICES = f"{OURS}-slices"
 IMPLEMENTATIONS = [OURS, SLICES, *TORCH, "candle", "burn", "copy"]
 PASSES = ["forward", "forward+backward"]
 OPERATIONS = [f"{name} {mode}" for name in ["norm-128", "norm-4096", "rope", "embedding", "shard"] for mode in PASSES]
-WORKS = ["64 step 128 8", "256 step 128 4", "256 step 512 1", "256 step 2048 1", "768 step 128 1", "768 step 512 1"]
-WORKS += [f"{h} prefill {s} 1" for h, s in [(256, 512), (768, 128), (768, 2048)]]
+WORKS = ["64 step 128 8", "128 step 128 4", "256 step 128 4", "768 step 128 1"]
+WORKS += [f"{h} step {s} 1" for h, s in [(256, 512), (256, 2048), (512, 512), (768, 512)]]
+WORKS += [f"{h} prefill {s} 1" for h, s in [(128, 512), (256, 512), (512, 512), (768, 128), (768, 512), (768, 2048)]]
 WORKS += [f"{h} decode {s} 1" for h in [64, 256, 768] for s in [128, 2048]]
 MODEL = [f"model-{work}" for work in WORKS]
 ENCODED = ["yarn", "partial", "xpos", "axial", "learnable", "sinusoidal", "learned", "alibi", "t5", "kerple", "linear"]
@@ -308,7 +309,7 @@ def main():
     options = options.parse_args()
     every, implementations_of = (OPERATIONS, IMPLEMENTATIONS)
     if options.model or options.encodings:
-        every, implementations_of = (MODEL if options.model else ENCODINGS, [OURS, "torch-eager"])
+        every, implementations_of = (MODEL, [OURS, *TORCH]) if options.model else (ENCODINGS, [OURS, "torch-eager"])
     elif options.decode:
         every, implementations_of = DECODED, list(DECODERS)
     elif options.device == "cuda":

@@ -214,11 +214,23 @@ pub(crate) fn not_graded(task: &Task, what: &str) -> Grade {
 /// This and [`refusal_of`](crate::property::refusal_of) know the implementation's type, so every program that grades has a copy of them for each
 /// component. They hand on what they know, and the grading is compiled once.
 pub fn by_invariants<P: Component + ?Sized>(task: &Task, implementation: &P, run: &Run) -> Grade {
+    by_invariants_in_steps(task, implementation, run, &|_| ())
+}
+
+/// [`by_invariants`] for an implementation that may not outlive the search for its bug: it is asked more questions for that, and code
+/// that is wrong may end its process over them, or take too long. `undiagnosed` is given the grade before.
+pub fn by_invariants_in_steps<P: Component + ?Sized>(
+    task: &Task,
+    implementation: &P,
+    run: &Run,
+    undiagnosed: &Undiagnosed<'_>,
+) -> Grade {
     let judge = |place: usize| P::invariants()[place].judge(implementation, run);
     let diagnose =
         |calls: &[&str], broken: &[&str]| diagnosis::diagnose(implementation, calls, broken);
     let repair = |calls: &[&str]| diagnosis::repair(implementation, calls);
-    by_promises(task, (P::SLUG, P::tasks()), &promises::<P>(), &judge, &diagnose, &repair)
+    let tasks = (P::SLUG, P::tasks());
+    by_promises(task, tasks, &promises::<P>(), &judge, undiagnosed, (&diagnose, &repair))
 }
 
 /// One invariant of a component, by its id: its sentence, and what it says.
@@ -238,8 +250,12 @@ pub fn one<P: Component + ?Sized>(
     }
 }
 
+/// What is given a grade before the bug is looked for.
+pub type Undiagnosed<'a> = dyn Fn(&Grade) + 'a;
 /// The known bug, by the answers to some calls and the invariants that are broken.
 type Diagnose<'a> = dyn Fn(&[&str], &[&str]) -> Option<Diagnosis> + 'a;
+/// The one step whose replacement explains the answers to some calls.
+type Repairs<'a> = dyn Fn(&[&str]) -> Option<String> + 'a;
 
 /// [`by_invariants`]. `judge` takes an invariant's place among the component's promises.
 fn by_promises(
@@ -247,8 +263,8 @@ fn by_promises(
     (component, tasks): (&str, &[Spec]),
     promises: &[Promise],
     judge: &dyn Fn(usize) -> Verdict,
-    diagnose: &Diagnose<'_>,
-    repair: &dyn Fn(&[&str]) -> Option<String>,
+    undiagnosed: &Undiagnosed<'_>,
+    (diagnose, repair): (&Diagnose<'_>, &Repairs<'_>),
 ) -> Grade {
     let mut grade = Grade::new(task);
     let Grading::Invariants { ids, calls, by_hand } = task.grading else {
@@ -293,6 +309,15 @@ fn by_promises(
     }
     let Some((_, of_first)) = categories.first() else { return grade };
     let mut category = grade.category.unwrap_or(*of_first);
+    // An invariant of the category goes to the front, that which carries the bug's name before all.
+    let settle = |grade: &mut Grade, category: Category, name: &str| {
+        let about = |broken: &Broken| categories.contains(&(&*broken.id, category));
+        grade.broken.sort_by_key(|broken| (broken.id != name, !about(broken)));
+        grade.category = Some(category);
+    };
+    let mut first = grade.clone();
+    settle(&mut first, category, "");
+    undiagnosed(&first);
     let on_the_way_back = |broken: &Broken| broken.violation.call.contains("backward");
     if !by_hand
         && grade.broken.iter().all(on_the_way_back)
@@ -310,11 +335,7 @@ fn by_promises(
     let law = named.and_then(|bug| promises.iter().find(|promise| promise.id == bug.named_by));
     let of_law = law.filter(|law| law.stays != Some(NET) && category.gives_way_to(law.category));
     category = of_law.map_or(category, |law| law.category);
-    grade.category = Some(category);
-    let about = |id: &str| categories.iter().any(|(broken, of)| *broken == id && *of == category);
-    // An invariant of the category goes to the front, that which carries the bug's name before all.
-    let name = named.map_or("", |bug| bug.named_by);
-    grade.broken.sort_by_key(|broken| (broken.id != name, !about(&broken.id)));
+    settle(&mut grade, category, named.map_or("", |bug| bug.named_by));
     if named.is_none() {
         grade.repair = repair(calls);
     }

@@ -81,8 +81,10 @@ pub(crate) fn is_fused<D: 'static>() -> bool {
     TypeId::of::<D>() == TypeId::of::<Cpu>() && WAY.get() != Way::Composed
 }
 
-/// Below this many elements, threads cost more than they bring.
+/// Below this many elements, threads cost more than they bring to one that is not rayon's: it falls asleep meanwhile.
 const FEW: usize = 1 << 17;
+/// The same for one of rayon's own.
+const FEW_AMONG_THREADS: usize = 1 << 14;
 
 /// The elements of a tensor in memory, for many threads. They are shared and not copied.
 pub(crate) struct Values<F: Float>(Tensor<(usize,), F, Cpu>);
@@ -307,7 +309,9 @@ pub(crate) fn threads(elements: usize) -> usize {
 
 /// Whether there are enough elements for threads.
 fn are_enough(elements: usize) -> bool {
-    elements >= FEW || WAY.get() == Way::InThreads
+    let is_among_threads = rayon::current_thread_index().is_some();
+    let few = if is_among_threads { FEW_AMONG_THREADS } else { FEW };
+    elements >= few || WAY.get() == Way::InThreads
 }
 
 /// Whether there are threads. Where the system gives none, one does it all; rayon would panic.

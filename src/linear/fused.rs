@@ -8,14 +8,16 @@ use crate::cpu::{
 };
 use crate::tensor::*;
 
-/// The sides of a tile of an `[m, n]` result. A larger tile packs less for each product, but each thread needs some. No sum depends on
-/// it.
-fn tile(m: usize, n: usize) -> [usize; 2] {
-    match m * n {
-        ..=0x8000 => [64, 64],
-        many if many >= threads(many).max(4) << 18 => [512, 256],
-        _ => [256, 128],
-    }
+/// The sides of a tile of an `[m, n]` result. Each tile packs its part of both factors, so there are as few as keep the threads busy, in
+/// a grid that packs least. No sum depends on it.
+fn tile(m: usize, n: usize, threads: usize) -> [usize; 2] {
+    const MOST: usize = 1024; // the part of the weight is copied as well
+    let tiles = if threads > 1 { 2 * threads } else { 1 };
+    let grids = (1..=tiles).filter(|rows| tiles % rows == 0).map(|rows| [rows, tiles / rows]);
+    let [rows, columns] =
+        grids.min_by_key(|[rows, columns]| rows * n + columns * m).unwrap_or([1, 1]);
+    // What a processor multiplies at once divides 32.
+    [m.div_ceil(rows), n.div_ceil(columns)].map(|side| side.next_multiple_of(32).min(MOST))
 }
 
 /// Rows of the weight that are read at a time in the backward pass.
@@ -75,7 +77,7 @@ impl Product {
             let work = |(_, first, y): (usize, usize, MatrixMut<W>)| few(x, weight, first, y);
             return each(n * k / 4, tiles(y, [m, columns]).into_iter(), work);
         }
-        each(self.work(), tiles(y, tile(m, n)).into_iter(), |(token, first, y)| {
+        each(self.work(), tiles(y, self.tile(m, n)).into_iter(), |(token, first, y)| {
             let (rows, columns) = y.dim();
             let mut part = vec![W::zero(); columns * k]; //                   [columns, k]
             weight.widen(first * k, &mut part);
@@ -86,7 +88,7 @@ impl Product {
     /// `dx = dx + dy weight`
     fn add_dx<F: Float<Wide = W>, W: Float>(&self, dy: &[W], weight: &Values<F>, dx: &mut [W]) {
         let Self { m, n, k } = *self;
-        let tiles = tiles(view_mut(dx, m, k), tile(m, k));
+        let tiles = tiles(view_mut(dx, m, k), self.tile(m, k));
         each(self.work(), tiles.into_iter(), |(token, first, mut dx)| {
             let (rows, columns) = dx.dim();
             let mut part = vec![W::zero(); ROWS.min(n) * columns]; //         [some of n, columns]
@@ -109,7 +111,11 @@ impl Product {
             let (dy, x) = (view(&dy[output..], m, rows, n), view(&x[first..], m, columns, k));
             multiply_add(dy.reversed_axes(), x, dweight);
         };
-        each(self.work(), tiles(view_mut(dweight, n, k), tile(n, k)).into_iter(), work);
+        each(self.work(), tiles(view_mut(dweight, n, k), self.tile(n, k)).into_iter(), work);
+    }
+
+    fn tile(&self, rows: usize, columns: usize) -> [usize; 2] {
+        tile(rows, columns, threads(self.work()))
     }
 
     /// How much there is to do, in elements that are touched once: a processor multiplies faster than it reads.

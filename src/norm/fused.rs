@@ -1,7 +1,8 @@
 //! The norm in one pass over memory, on a CPU. What it computes is defined in `formula.rs`.
 
 use crate::cpu::{
-    BLOCK, Source, Values, add_parts, each, gradient, is_fused, record, rows_of_a_piece, sum, zeros,
+    BLOCK, Source, Values, add_parts, each, gradient, in_wide_registers, is_fused, record,
+    rows_of_a_piece, sum, zeros,
 };
 use crate::tensor::*;
 use std::iter::repeat_with;
@@ -44,14 +45,6 @@ pub(crate) struct Norm<W> {
 }
 
 impl<W: Float<Wide = W>> Norm<W> {
-    // ANCHOR: norm_rows
-    /// `1 / rms` of a group.
-    #[inline(always)]
-    fn inverse(&self, x: &[W]) -> W {
-        let mean_square = sum([x], |[x]| x * x) / W::nearest(x.len() as f64);
-        W::one() / (mean_square + self.eps).sqrt()
-    }
-
     /// Writes `y`, and `1 / rms` of each group, if `inverse` is there to keep it.
     pub(crate) fn forward<F: Scalar<Wide = W>>(
         &self,
@@ -59,29 +52,23 @@ impl<W: Float<Wide = W>> Norm<W> {
         y: &mut [F],
         inverse: &mut [W],
     ) {
-        let (h, gz) = (self.gamma.len(), self.group_size);
+        let h = self.gamma.len();
+        let groups = h / self.group_size;
         let rows = rows_of_a_piece(h);
-        let kept = inverse.chunks_mut(rows * (h / gz)).map(Some).chain(repeat_with(|| None));
+        let kept = inverse.chunks_mut(rows * groups).map(Some).chain(repeat_with(|| None));
         let pieces = y.chunks_mut(rows * h).zip(kept);
         each(x.len(), pieces.enumerate(), |(nth, (y, mut kept))| {
-            let mut row = vec![W::zero(); h];
+            let (mut row, mut inverse) = (vec![W::zero(); h], vec![W::zero(); groups]);
             for (r, y) in y.chunks_mut(h).enumerate() {
                 x.widen((nth * rows + r) * h, &mut row);
-                let groups = row.chunks(gz).zip(y.chunks_mut(gz)).zip(self.gamma.chunks(gz));
-                for (g, ((x, y), gamma)) in groups.enumerate() {
-                    let inverse = self.inverse(x);
-                    for ((y, x), gamma) in y.iter_mut().zip(x).zip(gamma) {
-                        *y = F::narrow(*x * inverse * *gamma);
-                    }
-                    if let Some(kept) = &mut kept {
-                        kept[r * (h / gz) + g] = inverse;
-                    }
+                normalize(&mut row, &self.gamma, self.eps, &mut inverse);
+                y.iter_mut().zip(&row).for_each(|(y, row)| *y = F::narrow(*row));
+                if let Some(kept) = &mut kept {
+                    kept[r * groups..][..groups].copy_from_slice(&inverse);
                 }
             }
         });
     }
-
-    // ANCHOR_END: norm_rows
 
     /// `1 / rms` of each group, as the forward pass keeps it.
     pub(crate) fn inverses<F: Scalar<Wide = W>>(&self, x: &impl Source<F>) -> Vec<W> {
@@ -94,7 +81,7 @@ impl<W: Float<Wide = W>> Norm<W> {
             for (r, inverses) in inverses.chunks_mut(h / gz).enumerate() {
                 x.widen((nth * rows + r) * h, &mut row);
                 let groups = inverses.iter_mut().zip(row.chunks(gz));
-                groups.for_each(|(inverse, x)| *inverse = self.inverse(x));
+                groups.for_each(|(inverse, x)| *inverse = one_over_rms(x, self.eps));
             }
         });
         inverses
@@ -112,29 +99,67 @@ impl<W: Float<Wide = W>> Norm<W> {
         let mut parts = vec![W::zero(); (x.len() / h).div_ceil(BLOCK) * h];
         let pieces = parts.chunks_mut(h).zip(dx.chunks_mut(BLOCK * h));
         each(x.len(), pieces.enumerate(), |(nth, (dgamma, dx))| {
-            let (mut xhat, mut dxhat) = (vec![W::zero(); h], vec![W::zero(); h]);
+            let (mut x_row, mut dy_row) = (vec![W::zero(); h], vec![W::zero(); h]);
             for (r, dx) in dx.chunks_mut(h).enumerate() {
                 let r = nth * BLOCK + r;
                 let (dy, inverse) = (&dy[r * h..][..h], &inverse[r * (h / gz)..][..h / gz]);
-                x.widen(r * h, &mut xhat);
-                for (xhat, inverse) in xhat.chunks_mut(gz).zip(inverse) {
-                    xhat.iter_mut().for_each(|x| *x *= *inverse);
-                }
-                let columns = dgamma.iter_mut().zip(&mut dxhat).zip(dy).zip(&xhat);
-                for ((((dgamma, dxhat), dy), xhat), gamma) in columns.zip(&self.gamma) {
-                    *dgamma += dy.wide() * *xhat;
-                    *dxhat = dy.wide() * *gamma;
-                }
-                let groups = dx.chunks_mut(gz).zip(dxhat.chunks(gz)).zip(xhat.chunks(gz));
-                for (((dx, dxhat), xhat), inverse) in groups.zip(inverse) {
-                    let along =
-                        sum([dxhat, xhat], |[dxhat, xhat]| dxhat * xhat) / W::nearest(gz as f64);
-                    for ((dx, dxhat), xhat) in dx.iter_mut().zip(dxhat).zip(xhat) {
-                        *dx = F::narrow(dx.wide() + (*dxhat - *xhat * along) * *inverse);
-                    }
-                }
+                x.widen(r * h, &mut x_row);
+                dy_row.iter_mut().zip(dy).for_each(|(wide, dy)| *wide = dy.wide());
+                normalize_backward(&mut x_row, &mut dy_row, &self.gamma, inverse, dgamma);
+                let sums = dx.iter_mut().zip(&dy_row);
+                sums.for_each(|(dx, part)| *dx = F::narrow(dx.wide() + *part));
             }
         });
         parts
+    }
+}
+
+// ANCHOR: norm_rows
+/// `1 / rms` of a group.
+#[inline(always)]
+fn one_over_rms<W: Float>(x: &[W], eps: W) -> W {
+    let mean_square = sum([x], |[x]| x * x) / W::nearest(x.len() as f64);
+    W::one() / (mean_square + eps).sqrt()
+}
+
+in_wide_registers! {
+    /// Makes a row `x` its `y`, and writes `1 / rms` of each group.
+    fn normalize<'a, W>(x: &'a mut [W], gamma: &'a [W], eps: W, inverse: &'a mut [W]) -> () {
+        let group_size = x.len() / inverse.len();
+        let groups = x.chunks_mut(group_size).zip(gamma.chunks(group_size));
+        for ((x, gamma), kept) in groups.zip(inverse) {
+            let inverse = one_over_rms(x, eps);
+            x.iter_mut().zip(gamma).for_each(|(x, gamma)| *x = *x * inverse * *gamma);
+            *kept = inverse;
+        }
+    }
+}
+// ANCHOR_END: norm_rows
+
+in_wide_registers! {
+    /// Makes a row of `dy` its part of `dx`, and adds to `dgamma`. Leaves `x / rms` in `x`.
+    fn normalize_backward<'a, W>(
+        x: &'a mut [W],
+        dy: &'a mut [W],
+        gamma: &'a [W],
+        inverse: &'a [W],
+        dgamma: &'a mut [W],
+    ) -> () {
+        let group_size = x.len() / inverse.len();
+        let wide_size = W::nearest(group_size as f64);
+        let groups = x.chunks_mut(group_size).zip(dy.chunks_mut(group_size));
+        let scales = gamma.chunks(group_size).zip(dgamma.chunks_mut(group_size));
+        for (((xhat, dxhat), (gamma, dgamma)), inverse) in groups.zip(scales).zip(inverse) {
+            let columns = xhat.iter_mut().zip(dxhat.iter_mut()).zip(gamma.iter().zip(dgamma));
+            for ((x, dy), (gamma, dgamma)) in columns {
+                *x *= *inverse; //                                            xhat
+                *dgamma += *dy * *x;
+                *dy *= *gamma; //                                             dxhat
+            }
+            let along = sum([&*dxhat, &*xhat], |[dxhat, xhat]| dxhat * xhat) / wide_size;
+            for (dxhat, xhat) in dxhat.iter_mut().zip(xhat) {
+                *dxhat = (*dxhat - *xhat * along) * *inverse;
+            }
+        }
     }
 }

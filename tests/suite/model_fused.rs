@@ -213,7 +213,8 @@ fn the_gate_is_that_of_the_formula() {
     }
 }
 
-/// Tiles of each size that are full, and tiles that are not; few tokens, and many rows of the weight.
+/// Tiles that are full, and tiles that are not, also where a tile has as many rows and columns as it may; few tokens, and many rows of
+/// the weight.
 #[test]
 fn a_projection_is_that_of_the_formula() {
     for (b, s, k, n) in [

@@ -5,7 +5,7 @@
 #![cfg(target_os = "linux")]
 
 use crate::scratch::Scratch;
-use crate::unseen::{Case, all_cases, component, with_lines};
+use crate::unseen::{Case, ENDS_WHEN_ASKED_MORE, all_cases, component, with_lines};
 use contract::registry::COMPONENTS;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -42,7 +42,9 @@ fn the_grade_that_counts_and_the_local_one_agree() {
             let of_entry: Vec<&Case> =
                 cases.iter().filter(|case| component(case) == entry.slug).collect();
             // Some components have none yet.
-            let Some(case) = of_entry.get((seed * 7919) % of_entry.len().max(1)) else { continue };
+            let first = of_entry.iter().find(|case| seed == 1 && case.id == ENDS_WHEN_ASKED_MORE);
+            let nth = || of_entry.get((seed * 7919) % of_entry.len().max(1));
+            let Some(case) = first.or_else(nth) else { continue };
             let text = with_lines(&scratch, case);
             scratch.write(&format!("exercises/src/{}.rs", entry.slug), &text);
             std::fs::write(files.join(format!("{}.rs", entry.slug)), text).unwrap();

@@ -1,6 +1,7 @@
 //! Plausible mistakes, written with dfdx as a learner would write them, are called by their names.
 
 use crate::scratch::{Said, Scratch, batches};
+use crate::unseen::{ENDS_WHEN_ASKED_MORE, all_cases, with_lines};
 use contract::registry::TASKS;
 use serde_json::Value;
 
@@ -364,6 +365,18 @@ fn who_waits_is_not_stopped_as_who_loops() {
     let mut check = scratch.command(&["check", "norm/uniform"]);
     let said = Said::new(check.env("QUADRIVIUM_SECONDS", "2").output().unwrap());
     said.ends_with(0);
+}
+
+/// The search for the known bug asks more, and code that is wrong may end its process over that.
+#[test]
+fn what_is_wrong_is_told_though_its_bug_could_not_be_looked_for() {
+    let scratch = Scratch::with_solutions();
+    let case = all_cases("bugs").into_iter().find(|case| case.id == ENDS_WHEN_ASKED_MORE).unwrap();
+    scratch.write("exercises/src/parallel.rs", &with_lines(&scratch, &case));
+    let grades = grades(&scratch, &["parallel"], 1);
+    let grade = grades.iter().find(|grade| grade["name"] == "parallel/initial").unwrap();
+    assert_eq!(grade["broken"][0]["id"], "parallel/initial-any-shard", "{grade:#}");
+    assert_eq!((&grade["misconception"], &grade["printed"]), (&Value::Null, &Value::Null));
 }
 
 /// A task that panics, never answers, ends its process, or runs out of stack fails by itself alone.

@@ -134,6 +134,9 @@ const BASE_IN_F32: &str = "a base above 3·10³⁸: right code may compute in f3
 const ANGLES_IN_F32: &str = "right code may have angles in f32, as transformers has them";
 const EQUAL_HALVES: &str = "all tables of the course have two equal halves";
 
+/// Shards of any size are drawn from it without a refusal, and one of them asks for more memory than there is.
+pub const ENDS_WHEN_ASKED_MORE: &str = "parallel/remainder-to-last";
+
 /// One in so many is graded if not all are.
 const SAMPLE: usize = 268;
 

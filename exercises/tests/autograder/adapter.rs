@@ -1,7 +1,7 @@
 //! What the autograder does with a component: it judges in the learner's own process.
 
 use adapters::Learner;
-use contract::grade::{Grade, by_invariants, one};
+use contract::grade::{Grade, Undiagnosed, by_invariants_in_steps, one};
 use contract::property::{Shown, refusal_of};
 use contract::run::Run;
 use contract::task::Task;
@@ -12,8 +12,8 @@ use interfaces::interface::*;
 pub struct Adapter {
     /// The component.
     pub slug: &'static str,
-    /// A task that is graded by invariants.
-    pub invariants: fn(&Task, &Learner, &Run) -> Grade,
+    /// A task that is graded by invariants. The last argument is given the grade before the bug is looked for.
+    pub invariants: fn(&Task, &Learner, &Run, &Undiagnosed<'_>) -> Grade,
     /// One invariant, by its id: its sentence, and what it says.
     pub keeps: fn(&str, &Learner, &Run) -> (&'static str, Verdict),
     /// What the learner's own invariant says of an implementation, if the component has a task about it.
@@ -25,7 +25,9 @@ macro_rules! adapters {
         /// An adapter for each component.
         pub static ADAPTERS: &[Adapter] = &[$(Adapter {
             slug: stringify!($slug),
-            invariants: |task, learner, run| by_invariants::<dyn $interface>(task, learner, run),
+            invariants: |task, learner, run, undiagnosed| {
+                by_invariants_in_steps::<dyn $interface>(task, learner, run, undiagnosed)
+            },
             keeps: |id, learner, run| one::<dyn $interface>(id, learner, run),
             property: |shown| {
                 let property: Option<fn(&dyn $interface) -> Result<(), String>> = $property;

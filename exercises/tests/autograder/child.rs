@@ -4,9 +4,11 @@
 //! It goes into a file and not to standard output, because the learner's code may print.
 
 use crate::judge::{judge, refusal};
+use contract::grade::Grade;
 use contract::property::Shown;
 use contract::registry::task;
 use contract::task::Task;
+use serde::Serialize;
 use std::io::Read;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -52,16 +54,25 @@ pub fn run(order: &Order) -> ExitCode {
         return ExitCode::FAILURE;
     }
     contract::panics::silence();
-    // Indented as the parent writes them: the other way would be compiled beside it, for every verdict.
-    let text = match order.shown {
-        Some(shown) => serde_json::to_vec_pretty(&refusal(order.task, shown)),
-        None => serde_json::to_vec_pretty(&judge(order.task)),
+    let written = match order.shown {
+        Some(shown) => write(order, &refusal(order.task, shown)),
+        None => {
+            // What is found wrong is there also if the code ends this process, or takes too long, when it is asked for its bug.
+            let undiagnosed = |grade: &Grade| drop(write(order, grade));
+            write(order, &judge(order.task, &undiagnosed))
+        }
     };
-    match std::fs::write(&order.answer, text.expect("a grade is plain data")) {
+    match written {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("the answer can't be written: {error}");
             ExitCode::from(UNWRITTEN)
         }
     }
+}
+
+fn write(order: &Order, answer: &impl Serialize) -> std::io::Result<()> {
+    // Indented as the parent writes them: the other way would be compiled beside it, for every verdict.
+    let text = serde_json::to_vec_pretty(answer).expect("a grade is plain data");
+    std::fs::write(&order.answer, text)
 }

@@ -3,7 +3,7 @@
 use crate::adapter::ADAPTERS;
 use crate::types;
 use adapters::Learner;
-use contract::grade::Grade;
+use contract::grade::{Grade, Undiagnosed};
 use contract::property::Shown;
 use contract::run::Run;
 use contract::task::{Grading, Task};
@@ -19,8 +19,8 @@ fn run() -> Run {
     }
 }
 
-/// Grades a task.
-pub fn judge(task: &Task) -> Grade {
+/// Grades a task. `undiagnosed` is given the grade before the bug is looked for.
+pub fn judge(task: &Task, undiagnosed: &Undiagnosed<'_>) -> Grade {
     let Some(adapter) = ADAPTERS.iter().find(|adapter| adapter.slug == task.component) else {
         return no_adapter(task);
     };
@@ -32,7 +32,7 @@ pub fn judge(task: &Task) -> Grade {
             if by_hand {
                 exercises::prelude::close_tape();
             }
-            (adapter.invariants)(task, &Learner { calls, by_hand }, &run())
+            (adapter.invariants)(task, &Learner { calls, by_hand }, &run(), undiagnosed)
         }
     }
 }

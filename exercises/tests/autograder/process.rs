@@ -231,17 +231,18 @@ fn run<T: DeserializeOwned>(
     drop(order);
     let printed = output.end();
     let text = std::fs::read(&answer).ok();
+    let is_over = matches!(&status, Ok(status) if status.success());
     let answer = match (status, text) {
-        (Err(why), _) => Err(Lost::Stopped(why)),
         // It makes the file before all else, and ends so if it can't write all of it.
         (Ok(status), text) if text.is_none() || status.code() == Some(UNWRITTEN.into()) => {
             let words = printed.shown().join("\n");
             Err(Lost::NotStarted(if words.is_empty() { status.to_string() } else { words }))
         }
-        (Ok(status), text) => {
-            serde_json::from_slice(&text.unwrap_or_default()).map_err(|_| Lost::Ended(status))
-        }
+        (status, text) => serde_json::from_slice(&text.unwrap_or_default())
+            .map_err(|_| status.map_or_else(Lost::Stopped, Lost::Ended)),
     };
+    // Of a grade that was there before the end, that end is no part, and so are its words.
+    let printed = if is_over || answer.is_err() { printed } else { Printed::default() };
     Ok((answer, printed))
 }
 

@@ -98,12 +98,16 @@ pub fn model(root: &Path, machine: &str) -> Option<String> {
 fn models(record: &Value) -> Option<String> {
     let mut out = about(record)?;
     let memory = &record["memory_bytes"];
-    let last = if memory.as_object()?.is_empty() { "" } else { " PyTorch, memory |" };
-    let _ = writeln!(
-        out,
-        "\n| Computed | Hidden size | Positions | Texts | here, ms | PyTorch, time |{last}"
-    );
-    let _ = writeln!(out, "| --- |{}", " ---: |".repeat(if last.is_empty() { 5 } else { 6 }));
+    let mut others = vec![("PyTorch", "torch-eager", "time")];
+    if record["versions"].get("torch-compiled").is_some() {
+        others.push(("compiled", "torch-compiled", "time"));
+    }
+    if !memory.as_object()?.is_empty() {
+        others.push(("PyTorch", "torch-eager", "memory"));
+    }
+    let columns: String = others.iter().map(|(who, _, what)| format!(" {who}, {what} |")).collect();
+    let _ = writeln!(out, "\n| Computed | Hidden size | Positions | Texts | here, ms |{columns}");
+    let _ = writeln!(out, "| --- |{}", " ---: |".repeat(4 + others.len()));
     let mut lines = Vec::new();
     for (operation, times) in record["results"].as_object()? {
         let words: Vec<&str> = operation.strip_prefix("model-")?.split(' ').collect();
@@ -117,15 +121,14 @@ fn models(record: &Value) -> Option<String> {
         let (_, called, calls) = WORKS[nth];
         let bytes = &memory[operation];
         let ours = times[OURS]["median"].as_f64()?;
-        let of_torch = |of: Option<f64>, ours: Option<f64>| match (of, ours) {
-            (Some(of), Some(ours)) if ours > 0.0 => format!("{:.2}", of / ours),
-            _ => "none".into(),
-        };
-        let time = of_torch(times["torch-eager"]["median"].as_f64(), Some(ours));
-        let ours = ours * 1e3 / calls;
-        let _ = write!(out, "| {called} | {h} | {s} | {b} | {ours:.2} | {time} |");
-        if !last.is_empty() {
-            let times = of_torch(bytes["torch-eager"].as_f64(), bytes[OURS].as_f64());
+        let _ = write!(out, "| {called} | {h} | {s} | {b} | {:.2} |", ours * 1e3 / calls);
+        for (_, implementation, what) in &others {
+            let (of, ours) = match *what {
+                "time" => (times[implementation]["median"].as_f64(), ours),
+                _ => (bytes[implementation].as_f64(), bytes[OURS].as_f64().unwrap_or(0.0)),
+            };
+            let times =
+                of.filter(|_| ours > 0.0).map_or("none".into(), |of| format!("{:.2}", of / ours));
             let _ = write!(out, " {times} |");
         }
         out += "\n";
@@ -233,12 +236,24 @@ mod tests {
     #[test]
     fn a_decoded_token_is_a_part_of_its_call() {
         let record = serde_json::json!({"date": "2026-01-02", "cpu": "a CPU", "threads": 2, "memory": "kept",
-            "rounds": 21, "versions": {"torch-eager": "2.15"},
-            "results": {"model-64 decode 128 1":
-                {"quadrivium": {"median": 0.032}, "torch-eager": {"median": 0.096}}},
+            "rounds": 21, "versions": {"torch-eager": "2.15", "torch-compiled": "2.15"},
+            "results": {
+                "model-64 decode 128 1": {"quadrivium": {"median": 0.032}, "torch-eager": {"median": 0.096}},
+                "model-64 step 128 8": {"quadrivium": {"median": 0.01}, "torch-compiled": {"median": 0.02}}},
             "memory_bytes": {"model-64 decode 128 1": {"quadrivium": 100, "torch-eager": 50}}});
         let text = models(&record).unwrap();
-        assert!(text.contains("| one more token | 64 | 128 | 1 | 1.00 | 3.00 | 0.50 |"), "{text}");
+        assert!(
+            text.contains("| here, ms | PyTorch, time | compiled, time | PyTorch, memory |"),
+            "{text}"
+        );
+        assert!(
+            text.contains("| one more token | 64 | 128 | 1 | 1.00 | 3.00 | none | 0.50 |"),
+            "{text}"
+        );
+        assert!(
+            text.contains("| a step of training | 64 | 128 | 8 | 10.00 | none | 2.00 | none |"),
+            "{text}"
+        );
         assert!(models(&serde_json::json!({})).is_none());
     }
 

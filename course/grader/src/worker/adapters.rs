@@ -1,6 +1,6 @@
 //! What is done for each component: its implementations have types, and a program has a copy of the grading for each.
 
-use contract::grade::{Grade, by_invariants, one};
+use contract::grade::{Grade, Undiagnosed, by_invariants_in_steps, one};
 use contract::property::{Shown, shown_implementation};
 use contract::run::Run;
 use contract::task::Task;
@@ -13,8 +13,8 @@ use std::io;
 pub struct Adapter {
     /// The component.
     pub slug: &'static str,
-    /// A task that is graded by invariants.
-    pub invariants: fn(&Task, &Asker, &Run) -> Grade,
+    /// A task that is graded by invariants. The last argument is given the grade before the bug is looked for.
+    pub invariants: fn(&Task, &Asker, &Run, &Undiagnosed<'_>) -> Grade,
     /// One invariant, by its id: its sentence, and what it says.
     pub keeps: fn(&str, &Asker, &Run) -> (&'static str, Verdict),
     /// Lets an implementation answer until the other side has said its last words.
@@ -26,7 +26,9 @@ macro_rules! adapters {
         /// An adapter for each component of the contract's registry.
         pub static ADAPTERS: &[Adapter] = &[$(Adapter {
             slug: stringify!($slug),
-            invariants: |task, asker, run| by_invariants::<dyn $interface>(task, asker, run),
+            invariants: |task, asker, run, undiagnosed| {
+                by_invariants_in_steps::<dyn $interface>(task, asker, run, undiagnosed)
+            },
             keeps: |id, asker, run| one::<dyn $interface>(id, asker, run),
             serve: |shown, ends| {
                 let implementation = shown_implementation::<dyn $interface>(shown);

@@ -10,7 +10,7 @@ use crate::parts::{Parts, library_of};
 use crate::program::{ALONE, compile, named_crates, not_of_the_code};
 use crate::record::TaskRecord;
 use adapters::{ADAPTERS, Adapter};
-use contract::grade::Grade;
+use contract::grade::{Grade, Undiagnosed};
 use contract::panics;
 use contract::run::Run;
 use contract::task::{Grading, Task};
@@ -129,7 +129,9 @@ fn judged(asked: &Asked) -> Judged {
     match task.grading {
         Grading::Invariants { calls, by_hand, .. } => {
             let run = run_of(asked);
-            talked(asked, task, calls, by_hand, |asker| (adapter.invariants)(task, asker, &run))
+            talked(asked, task, calls, by_hand, |asker, undiagnosed| {
+                (adapter.invariants)(task, asker, &run, undiagnosed)
+            })
         }
         Grading::Types(rule) => of_types(asked, task, rule, adapter),
         Grading::Property { .. } => {
@@ -145,13 +147,13 @@ fn run_of(asked: &Asked) -> Run {
     Run { seed: asked.seed, cases: asked.cases, ..Run::default() }
 }
 
-/// A grade by what the program answers.
+/// A grade by what the program answers. What `judge` gives its last argument is the grade if the program is lost after that.
 fn talked(
     asked: &Asked,
     task: &Task,
     calls: &[&str],
     by_hand: bool,
-    judge: impl FnOnce(&Asker) -> Grade,
+    judge: impl FnOnce(&Asker, &Undiagnosed<'_>) -> Grade,
 ) -> Judged {
     let calls = calls.iter().map(ToString::to_string).collect();
     let (talk, ends) =
@@ -161,14 +163,21 @@ fn talked(
         };
     // No one knows which number the first question will have.
     let asker = Asker::new(ends, number() >> 1);
-    let judged = catch_unwind(AssertUnwindSafe(|| judge(&asker)));
+    let first = RefCell::new(None);
+    let undiagnosed = |grade: &Grade| {
+        if asker.lost().is_none() {
+            first.replace(Some(grade.clone()));
+        }
+    };
+    let judged = catch_unwind(AssertUnwindSafe(|| judge(&asker, &undiagnosed)));
     let lost = asker.lost();
     drop(asker);
     let end = talk.end(lost);
-    match (broken(task, &asked.cage, &end), judged) {
-        (Some(broken), _) => broken,
-        (None, Ok(grade)) => Judged::Grade(Box::new(grade), end.printed),
-        (None, Err(payload)) => {
+    match (broken(task, &asked.cage, &end), judged, first.into_inner()) {
+        (None, Ok(grade), _) => Judged::Grade(Box::new(grade), end.printed),
+        (_, _, Some(grade)) => Judged::Grade(Box::new(grade), end.printed),
+        (Some(broken), ..) => broken,
+        (None, Err(payload), None) => {
             let sentence = "Answers are such that they can be judged.";
             let what = format!("the judge ended over them: {}", panics::message(&*payload));
             let grade = Grade::failed(task, "autograder/judge", sentence, what);
@@ -223,7 +232,7 @@ fn of_types(asked: &Asked, task: &Task, rule: &Rule, adapter: &Adapter) -> Judge
     let run = run_of(asked);
     let keeps = |Keeps { id, calls }: &Keeps| {
         let (mut sentence, mut verdict) = ("", None);
-        let judged = talked(asked, task, calls, false, |asker| {
+        let judged = talked(asked, task, calls, false, |asker, _| {
             let (of_rule, said) = (adapter.keeps)(id, asker, &run);
             (sentence, verdict) = (of_rule, Some(said));
             Grade::new(task)

@@ -15,7 +15,9 @@ pub fn make(dev: &Dev, name: &str) -> Option<Call> {
     let (h, work) = name.split_once(' ')?;
     match h {
         "64" => work_of::<512, 64, 4, 2, 16, 192, 2>(dev, work),
+        "128" => work_of::<512, 128, 4, 2, 32, 384, 4>(dev, work), // as in class
         "256" => work_of::<1000, 256, 8, 2, 32, 704, 2>(dev, work),
+        "512" => work_of::<4000, 512, 8, 4, 64, 1408, 2>(dev, work),
         "768" => work_of::<8000, 768, 12, 4, 64, 2048, 2>(dev, work),
         _ => None,
     }
