@@ -250,7 +250,7 @@ pub fn one<P: Component + ?Sized>(
     }
 }
 
-/// What is given a grade before the bug is looked for.
+/// What is given a grade before the bug is looked for. The last one that it is given is the best.
 pub type Undiagnosed<'a> = dyn Fn(&Grade) + 'a;
 /// The known bug, by the answers to some calls and the invariants that are broken.
 type Diagnose<'a> = dyn Fn(&[&str], &[&str]) -> Option<Diagnosis> + 'a;
@@ -315,9 +315,12 @@ fn by_promises(
         grade.broken.sort_by_key(|broken| (broken.id != name, !about(broken)));
         grade.category = Some(category);
     };
-    let mut first = grade.clone();
-    settle(&mut first, category, "");
-    undiagnosed(&first);
+    let tell = |category| {
+        let mut grade = grade.clone();
+        settle(&mut grade, category, "");
+        undiagnosed(&grade);
+    };
+    tell(category);
     let on_the_way_back = |broken: &Broken| broken.violation.call.contains("backward");
     if !by_hand
         && grade.broken.iter().all(on_the_way_back)
@@ -325,6 +328,7 @@ fn by_promises(
     {
         // dfdx found the gradients: what is wrong is what it was given.
         category = category.of_tape();
+        tell(category);
     }
     // A bug of the museum is wrong in the plain manner, too.
     let plain = grade.broken.iter().any(|broken| broken.violation.is_plain());

@@ -81,9 +81,10 @@ pub(crate) fn is_fused<D: 'static>() -> bool {
     TypeId::of::<D>() == TypeId::of::<Cpu>() && WAY.get() != Way::Composed
 }
 
-/// Below this many elements, threads cost more than they bring to one that is not rayon's: it falls asleep meanwhile.
+/// Below this many elements, sharing costs more than it brings where the caller is none of rayon's threads: it falls asleep, and has to be
+/// woken.
 const FEW: usize = 1 << 17;
-/// The same for one of rayon's own.
+/// The same where it is one of them.
 const FEW_AMONG_THREADS: usize = 1 << 14;
 
 /// The elements of a tensor in memory, for many threads. They are shared and not copied.

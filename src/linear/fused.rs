@@ -1,6 +1,6 @@
 //! The product in tiles, on a CPU. What it computes is defined in `formula.rs`.
 //!
-//! A tile of the result is one piece of work. Its part of the weight is read once, into memory that stays in the cache.
+//! A tile of the result is one piece of work. Its part of the weight is read once, for all of its rows.
 
 use crate::cpu::{
     MatrixMut, Source, Values, each, gradient, in_wide, in_wide_registers, inner, is_fused,
@@ -8,10 +8,10 @@ use crate::cpu::{
 };
 use crate::tensor::*;
 
-/// The sides of a tile of an `[m, n]` result. Each tile packs its part of both factors, so there are as few as keep the threads busy, in
-/// a grid that packs least. No sum depends on it.
+/// The sides of a tile of an `[m, n]` result. Each tile packs its part of both factors, so there are only about two for each thread, in
+/// the grid that packs least. No sum depends on it.
 fn tile(m: usize, n: usize, threads: usize) -> [usize; 2] {
-    const MOST: usize = 1024; // the part of the weight is copied as well
+    const MOST: usize = 1024; // a thread has a copy of so many rows of the weight
     let tiles = if threads > 1 { 2 * threads } else { 1 };
     let grids = (1..=tiles).filter(|rows| tiles % rows == 0).map(|rows| [rows, tiles / rows]);
     let [rows, columns] =

@@ -71,8 +71,11 @@ pub fn run(order: &Order) -> ExitCode {
     }
 }
 
+/// The file is whole at any time: this process may be stopped while it writes.
 fn write(order: &Order, answer: &impl Serialize) -> std::io::Result<()> {
     // Indented as the parent writes them: the other way would be compiled beside it, for every verdict.
     let text = serde_json::to_vec_pretty(answer).expect("a grade is plain data");
-    std::fs::write(&order.answer, text)
+    let next = order.answer.with_extension("next");
+    std::fs::write(&next, text)?;
+    std::fs::rename(next, &order.answer)
 }

@@ -231,7 +231,6 @@ fn run<T: DeserializeOwned>(
     drop(order);
     let printed = output.end();
     let text = std::fs::read(&answer).ok();
-    let is_over = matches!(&status, Ok(status) if status.success());
     let answer = match (status, text) {
         // It makes the file before all else, and ends so if it can't write all of it.
         (Ok(status), text) if text.is_none() || status.code() == Some(UNWRITTEN.into()) => {
@@ -241,8 +240,6 @@ fn run<T: DeserializeOwned>(
         (status, text) => serde_json::from_slice(&text.unwrap_or_default())
             .map_err(|_| status.map_or_else(Lost::Stopped, Lost::Ended)),
     };
-    // Of a grade that was there before the end, that end is no part, and so are its words.
-    let printed = if is_over || answer.is_err() { printed } else { Printed::default() };
     Ok((answer, printed))
 }
 

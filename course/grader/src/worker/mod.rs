@@ -147,7 +147,8 @@ fn run_of(asked: &Asked) -> Run {
     Run { seed: asked.seed, cases: asked.cases, ..Run::default() }
 }
 
-/// A grade by what the program answers. What `judge` gives its last argument is the grade if the program is lost after that.
+/// A grade by what the program answers. What `judge` gives its last argument is the grade if the code ends the program after that, or
+/// leads the judge astray.
 fn talked(
     asked: &Asked,
     task: &Task,
@@ -175,6 +176,7 @@ fn talked(
     let end = talk.end(lost);
     match (broken(task, &asked.cage, &end), judged, first.into_inner()) {
         (None, Ok(grade), _) => Judged::Grade(Box::new(grade), end.printed),
+        (Some(Judged::NoGrade(words)), ..) => Judged::NoGrade(words),
         (_, _, Some(grade)) => Judged::Grade(Box::new(grade), end.printed),
         (Some(broken), ..) => broken,
         (None, Err(payload), None) => {
