@@ -440,7 +440,7 @@ mod tests {
     use std::os::unix::process::ExitStatusExt;
 
     #[test]
-    fn a_crate_that_was_never_there_is_the_codes_fault_and_one_that_is_lost_is_not() {
+    fn what_code_can_bring_about_is_its_fault_and_what_a_machine_does_is_not() {
         let named = BTreeMap::from([("contract".to_string(), "libcontract.rlib".to_string())]);
         let of = |said: &str, code: Option<&str>| {
             let code = code.map(|code| serde_json::json!({ "code": code }));
@@ -463,6 +463,8 @@ mod tests {
         assert!(!of("extern location for contract does not exist: libcontract.rlib", None));
         assert!(of("extern location for anything does not exist: anything.rlib", None));
         assert!(of("extern location for contract does not exist: a trait", Some("E0277")));
+        assert!(!of("compilation was interrupted", Some("E0080")));
+        assert!(of("evaluation panicked", Some("E0080")));
     }
 
     #[test]
