@@ -4,8 +4,8 @@ use super::*;
 use std::fs;
 
 /// The root mean square, with eps where it belongs, and with eps outside the root.
-const INSIDE: &str = "(mean_square + self.eps).sqrt()";
-const OUTSIDE: &str = "(mean_square.sqrt() + self.eps)";
+const INSIDE: &str = "(mean_square + eps).sqrt()";
+const OUTSIDE: &str = "(mean_square.sqrt() + eps)";
 
 /// A copy of the workspace, in which what was installed and built is there.
 fn copy_of_workspace(folder: &Path) {
