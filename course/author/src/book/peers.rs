@@ -83,11 +83,8 @@ fn tables(record: &Value, operations: &[(&str, &str)], others: &[(&str, &str)]) 
 }
 
 /// What is done with a model: the name in the record, what the page calls it, and the tokens of one call.
-const WORKS: [(&str, &str, f64); 3] = [
-    ("step", "a step of training", 1.0),
-    ("prefill", "a prompt", 1.0),
-    ("decode", "one more token", 32.0),
-];
+const WORKS: [(&str, &str, f64); 3] =
+    [("step", "a step", 1.0), ("prefill", "a prompt", 1.0), ("decode", "one more token", 32.0)];
 
 /// The record of a whole model on a machine in Markdown, if it is there and whole. On a GPU memory was not measured.
 pub fn model(root: &Path, machine: &str) -> Option<String> {
@@ -106,7 +103,7 @@ fn models(record: &Value) -> Option<String> {
         others.push(("PyTorch", "torch-eager", "memory"));
     }
     let columns: String = others.iter().map(|(who, _, what)| format!(" {who}, {what} |")).collect();
-    let _ = writeln!(out, "\n| Computed | Hidden size | Positions | Texts | here, ms |{columns}");
+    let _ = writeln!(out, "\n| Computed | $h$ | $s$ | $b$ | here, ms |{columns}");
     let _ = writeln!(out, "| --- |{}", " ---: |".repeat(4 + others.len()));
     let mut lines = Vec::new();
     for (operation, times) in record["results"].as_object()? {
@@ -250,10 +247,7 @@ mod tests {
             text.contains("| one more token | 64 | 128 | 1 | 1.00 | 3.00 | none | 0.50 |"),
             "{text}"
         );
-        assert!(
-            text.contains("| a step of training | 64 | 128 | 8 | 10.00 | none | 2.00 | none |"),
-            "{text}"
-        );
+        assert!(text.contains("| a step | 64 | 128 | 8 | 10.00 | none | 2.00 | none |"), "{text}");
         assert!(models(&serde_json::json!({})).is_none());
     }
 
@@ -291,8 +285,8 @@ mod tests {
             "{text}"
         );
         // In the order of the work and of its size, not of the alphabet.
-        let lines = "| a step of training | 64 | 128 | 8 | 32.00 | 0.50 |\n\
-                     | a step of training | 256 | 128 | 4 | 64.00 | none |\n\
+        let lines = "| a step | 64 | 128 | 8 | 32.00 | 0.50 |\n\
+                     | a step | 256 | 128 | 4 | 64.00 | none |\n\
                      | one more token | 64 | 128 | 1 | 1.00 | none |\n";
         assert!(text.ends_with(lines), "{text}");
     }
