@@ -242,7 +242,7 @@ impl Shared {
             return None;
         };
         from.get_ref().set_read_timeout(None).ok()?;
-        {
+        let all_have_come = {
             let mut entries = self.entries();
             let entry = entries.get_mut(rank)?;
             let is_rank = proof == place.proof("rank", &mine) && entry.process.is_none();
@@ -254,8 +254,12 @@ impl Shared {
             let (process, heard) = (Some(process), Some(Instant::now()));
             let to = Some(Arc::new(Mutex::new(to)));
             *entry = Entry { process, host, heard, to, ..Entry::default() };
+            // Under the same lock: only one rank is the last to come, so each is told the hosts once.
+            entries.iter().all(|entry| entry.process.is_some())
+        };
+        if all_have_come {
+            self.tell_hosts();
         }
-        self.tell_hosts();
         Some((rank, from))
     }
 
@@ -275,9 +279,6 @@ impl Shared {
     fn tell_hosts(&self) {
         let (hosts, all) = {
             let entries = self.entries();
-            if entries.iter().any(|entry| entry.process.is_none()) {
-                return;
-            }
             let hosts = entries.iter().map(|entry| entry.host.clone()).collect();
             let all: Vec<_> = entries.iter().map(|entry| entry.to.clone()).collect();
             (Answer::Hosts(hosts), all)
