@@ -124,6 +124,39 @@ fn a_table_costs_what_was_asked_of_it(dev: &Cpu) {
     drop(model);
 }
 
+/// Of each block, a forward pass keeps its input and no activation. A backward pass has those of one block at a time: less than half of
+/// what all eight take.
+fn a_block_that_is_recomputed_keeps_its_input(dev: &Cpu) {
+    const BLOCKS: usize = 8;
+    type Model = LlamaTransformer<8, 64, 4, 4, 16, 192, BLOCKS, f32, Cpu>;
+    let model = Model::new(dev, LlamaConfig::default()).unwrap();
+    let ids = dev.tensor_from_vec((0..TOKENS).map(|t| t * 5 % 8).collect(), (1, TOKENS));
+    let step = |again: bool| {
+        let mut held = 0;
+        let ((), _, peak) = bytes(|| {
+            let ids = ids.clone().traced(model.alloc_grads());
+            let (logits, stay, _) = bytes(|| match again {
+                true => model.try_forward_recomputed(ids, 0).unwrap(),
+                false => model.try_forward_at(ids, 0).unwrap(),
+            });
+            held = stay;
+            drop(logits.square().sum::<Rank0, _>().backward());
+        });
+        (held, peak)
+    };
+    step(false); // threads start
+    let (all, most) = step(false);
+    let (inputs, least) = step(true);
+    let input = TOKENS * 64 * size_of::<f32>();
+    // The head has logits and a normed input of its own.
+    let expected = (BLOCKS + 3) * input;
+    assert!(
+        inputs < expected,
+        "{inputs} bytes are kept, where the inputs take {expected}; all: {all}"
+    );
+    assert!(2 * least < most, "{least} bytes at most; if all is kept, {most}");
+}
+
 #[test]
 fn fused_code_takes_the_memory_of_its_result() {
     let dev = Cpu::default();
@@ -221,6 +254,7 @@ fn fused_code_takes_the_memory_of_its_result() {
     });
 
     a_table_costs_what_was_asked_of_it(&dev);
+    a_block_that_is_recomputed_keeps_its_input(&dev);
 
     // A kept buffer is the same one in each call.
     dev.enable_cache();

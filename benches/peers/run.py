@@ -13,8 +13,8 @@ What is the same for all implementations:
 - The number of threads, and allocators that keep their memory (below).
 
 With --encodings it measures position encodings beside PyTorch and the functions of transformers.
-With --model it measures a whole model beside PyTorch: a step of training, a prompt, 32 decoded tokens. The most memory
-of each is that of a process of its own, above what it has before the model is made; allocators are as they come.
+With --model it measures a whole model beside PyTorch: a step of training, a step whose blocks are recomputed, a prompt, 32 decoded
+tokens. The most memory of each is that of a process of its own, above what it has before the model is made; allocators are as they come.
 With --decode it measures one token after a prompt, and the prompt, beside transformers and candle, from checkpoints that all of them
 read, with weights of 4 bytes and fewer. They are random, and are written once, under `target/peers/models`; the largest takes 1.6 GB,
 and all implementations have it in memory at once.
@@ -48,6 +48,7 @@ PASSES = ["forward", "forward+backward"]
 OPERATIONS = [f"{name} {mode}" for name in ["norm-128", "norm-4096", "rope", "embedding", "shard"] for mode in PASSES]
 WORKS = ["64 step 128 8", "128 step 128 4", "256 step 128 4", "768 step 128 1"]
 WORKS += [f"{h} step {s} 1" for h, s in [(256, 512), (256, 2048), (512, 512), (768, 512)]]
+WORKS += ["384 step 512 4", "384 recomputed 512 4"]
 WORKS += [f"{h} prefill {s} 1" for h, s in [(128, 512), (256, 512), (512, 512), (768, 128), (768, 512), (768, 2048)]]
 WORKS += [f"{h} decode {s} 1" for h in [64, 256, 768] for s in [128, 2048]]
 MODEL = [f"model-{work}" for work in WORKS]

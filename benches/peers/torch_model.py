@@ -2,6 +2,7 @@
 
 import torch
 import torch.nn.functional as F
+from torch.utils.checkpoint import checkpoint
 
 DECODED = 32
 # vocab_size, hidden_size, num_heads, num_kv_heads, head_dim, ffn_hidden_size, num_layers
@@ -9,6 +10,7 @@ SIZES = {
     "64": (512, 64, 4, 2, 16, 192, 2),
     "128": (512, 128, 4, 2, 32, 384, 4),  # as in class
     "256": (1000, 256, 8, 2, 32, 704, 2),
+    "384": (4000, 384, 6, 2, 64, 1024, 12),  # many blocks
     "512": (4000, 512, 8, 4, 64, 1408, 2),
     "768": (8000, 768, 12, 4, 64, 2048, 2),
 }
@@ -60,8 +62,9 @@ class Block(torch.nn.Module):
 
 
 class Model(torch.nn.Module):
-    def __init__(self, sizes):
+    def __init__(self, sizes, recomputed=False):
         super().__init__()
+        self.recomputed = recomputed
         v, h, _, _, hd, _, layers = sizes
         self.table = torch.nn.Embedding(v, h)
         with torch.no_grad():
@@ -79,7 +82,10 @@ class Model(torch.nn.Module):
         cos, sin = self.cos[first : first + s], self.sin[first : first + s]
         x = self.table(ids)
         for nth, block in enumerate(self.blocks):
-            x = block(x, cos, sin, caches and caches[nth], first)
+            if self.recomputed:
+                x = checkpoint(block, x, cos, sin, use_reentrant=False)
+            else:
+                x = block(x, cos, sin, caches and caches[nth], first)
         return self.head(self.norm(x))
 
 
@@ -95,12 +101,12 @@ def make(name, compiled):
         return None
     sizes, s, b = SIZES[h], int(s), int(b)
     with torch.device("cpu"):  # where the weights are drawn
-        model = Model(sizes)
+        model = Model(sizes, work == "recomputed")
     model.to(torch.get_default_device())
     run = torch.compile(model) if compiled else model
     text = (torch.arange(b * (s + 1)) * 2_654_435_761 % 1_000_003 % sizes[0]).view(b, s + 1)
     ids, following = text[:, :-1].contiguous(), text[:, 1:].contiguous()
-    if work == "step":
+    if work in ("step", "recomputed"):
         matrices = [weight for weight in model.parameters() if weight.dim() > 1]
         gains = [weight for weight in model.parameters() if weight.dim() == 1]
         groups = [{"params": matrices, "weight_decay": 0.1}, {"params": gains, "weight_decay": 0.0}]

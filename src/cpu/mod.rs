@@ -25,7 +25,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// How a CPU computes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Way {
+pub(crate) enum Way {
     /// In one pass, in threads if there is enough to do.
     Fused,
     /// In one pass, in threads.
@@ -64,7 +64,13 @@ pub fn in_threads<R>(run: impl FnOnce() -> R) -> R {
     on_this_way(Way::InThreads, run)
 }
 
-fn on_this_way<R>(way: Way, run: impl FnOnce() -> R) -> R {
+/// How this thread computes now.
+pub(crate) fn way() -> Way {
+    WAY.get()
+}
+
+/// Runs `run` in this way.
+pub(crate) fn on_this_way<R>(way: Way, run: impl FnOnce() -> R) -> R {
     /// Goes back also when `run` panics.
     struct Before(Way);
     impl Drop for Before {

@@ -15,6 +15,7 @@ use crate::norm::{GroupRmsNorm, GroupRmsNormConfig};
 use crate::position::{NoPosition, PositionEncoding, Positions};
 use crate::rope::{NtkAwareRopeConfig, PastCache};
 use crate::tensor::*;
+use crate::training::recomputed;
 
 /// Settings of a [`LlamaTransformer`].
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -320,6 +321,38 @@ impl<
         self.lm_head.logits(self.norm.normalize(x)?, &self.embed_tokens) //   [b, s, v]
     }
     // ANCHOR_END: llama_forward
+
+    /// As [`try_forward_at`](Self::try_forward_at), but of each block only the input is kept: the backward pass runs it again, as
+    /// [`recomputed`] does. That takes less memory and more time, and changes no gradient.
+    ///
+    /// # Errors
+    /// As for `try_forward_at`.
+    ///
+    /// # Panics
+    /// In the backward pass, where memory has run out.
+    pub fn try_forward_recomputed<B: Dim, S: Dim>(
+        &self,
+        ids: Tensor<(B, S), usize, D, OwnedTape<F, D>>,
+        positions: impl Into<Positions>,
+    ) -> Result<Tokens<B, S, V, F, D, OwnedTape<F, D>>>
+    where
+        N: TensorCollection<F, D> + Clone + 'static,
+        P: TensorCollection<F, D> + Clone + 'static,
+        X: TensorCollection<F, D> + Clone + 'static,
+    {
+        let positions = positions.into();
+        let mut x = self.embed_tokens.embed(ids)?; //                         [b, s, h]
+        x = self.position.on_tokens(x, &positions)?; //                       [b, s, h]
+        // ANCHOR: llama_recomputed
+        for block in &self.layers.modules {
+            let (parts, positions) = ((block.clone(), self.position.clone()), positions.clone());
+            x = recomputed(&parts, x, move |(block, shared), x| {
+                block.try_forward_with(x, shared, &positions) //              [b, s, h]
+            })?;
+        }
+        // ANCHOR_END: llama_recomputed
+        self.lm_head.logits(self.norm.normalize(x)?, &self.embed_tokens) //   [b, s, v]
+    }
 
     // ANCHOR: llama_decode
     /// Logits `[b, s, v]` of tokens `[b, s]` that follow those in `cache`, which takes them in. Positions are counted after the

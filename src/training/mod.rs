@@ -1,4 +1,4 @@
-//! What training needs beside a loss: AdamW, the schedule of its learning rate, and clipping.
+//! What training needs beside a loss: AdamW, the schedule of its learning rate, clipping, and activations that are not kept.
 //!
 //! ```
 //! use quadrivium::loss::cross_entropy;
@@ -29,9 +29,11 @@
 
 mod adamw;
 mod clip;
+mod recompute;
 mod schedule;
 mod state;
 
 pub use adamw::{AdamW, AdamWConfig};
 pub use clip::clip_gradients;
+pub use recompute::recomputed;
 pub use schedule::Schedule;

@@ -47,6 +47,7 @@ mod package;
 mod parallel;
 mod positions;
 mod pytorch;
+mod recomputed;
 mod refusals;
 mod rope;
 mod rope_calls;

@@ -254,7 +254,7 @@ impl Shared {
             let (process, heard) = (Some(process), Some(Instant::now()));
             let to = Some(Arc::new(Mutex::new(to)));
             *entry = Entry { process, host, heard, to, ..Entry::default() };
-            // Under the same lock: only one rank is the last to come, so each is told the hosts once.
+            // Under the same lock: only one rank is the last to come, so the hosts are sent once.
             entries.iter().all(|entry| entry.process.is_some())
         };
         if all_have_come {

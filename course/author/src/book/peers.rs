@@ -83,8 +83,12 @@ fn tables(record: &Value, operations: &[(&str, &str)], others: &[(&str, &str)]) 
 }
 
 /// What is done with a model: the name in the record, what the page calls it, and the tokens of one call.
-const WORKS: [(&str, &str, f64); 3] =
-    [("step", "a step", 1.0), ("prefill", "a prompt", 1.0), ("decode", "one more token", 32.0)];
+const WORKS: [(&str, &str, f64); 4] = [
+    ("step", "a step", 1.0),
+    ("recomputed", "a step, recomputed", 1.0),
+    ("prefill", "a prompt", 1.0),
+    ("decode", "one more token", 32.0),
+];
 
 /// The record of a whole model on a machine in Markdown, if it is there and whole. On a GPU memory was not measured.
 pub fn model(root: &Path, machine: &str) -> Option<String> {
@@ -99,12 +103,15 @@ fn models(record: &Value) -> Option<String> {
     if record["versions"].get("torch-compiled").is_some() {
         others.push(("compiled", "torch-compiled", "time"));
     }
-    if !memory.as_object()?.is_empty() {
+    let has_memory = !memory.as_object()?.is_empty();
+    if has_memory {
         others.push(("PyTorch", "torch-eager", "memory"));
     }
     let columns: String = others.iter().map(|(who, _, what)| format!(" {who}, {what} |")).collect();
-    let _ = writeln!(out, "\n| Computed | $h$ | $s$ | $b$ | here, ms |{columns}");
-    let _ = writeln!(out, "| --- |{}", " ---: |".repeat(4 + others.len()));
+    let here = if has_memory { "here, ms | here, MB" } else { "here, ms" };
+    let _ = writeln!(out, "\n| Computed | $h$ | $s$ | $b$ | {here} |{columns}");
+    let _ =
+        writeln!(out, "| --- |{}", " ---: |".repeat(4 + usize::from(has_memory) + others.len()));
     let mut lines = Vec::new();
     for (operation, times) in record["results"].as_object()? {
         let words: Vec<&str> = operation.strip_prefix("model-")?.split(' ').collect();
@@ -119,6 +126,10 @@ fn models(record: &Value) -> Option<String> {
         let bytes = &memory[operation];
         let ours = times[OURS]["median"].as_f64()?;
         let _ = write!(out, "| {called} | {h} | {s} | {b} | {:.2} |", ours * 1e3 / calls);
+        if has_memory {
+            let megabytes = bytes[OURS].as_f64().map(|bytes| format!("{:.0}", bytes / 1e6));
+            let _ = write!(out, " {} |", megabytes.unwrap_or("none".into()));
+        }
         for (_, implementation, what) in &others {
             let (of, ours) = match *what {
                 "time" => (times[implementation]["median"].as_f64(), ours),
@@ -237,17 +248,22 @@ mod tests {
             "results": {
                 "model-64 decode 128 1": {"quadrivium": {"median": 0.032}, "torch-eager": {"median": 0.096}},
                 "model-64 step 128 8": {"quadrivium": {"median": 0.01}, "torch-compiled": {"median": 0.02}}},
-            "memory_bytes": {"model-64 decode 128 1": {"quadrivium": 100, "torch-eager": 50}}});
+            "memory_bytes": {"model-64 decode 128 1": {"quadrivium": 100_000_000, "torch-eager": 50_000_000}}});
         let text = models(&record).unwrap();
         assert!(
-            text.contains("| here, ms | PyTorch, time | compiled, time | PyTorch, memory |"),
+            text.contains(
+                "| here, ms | here, MB | PyTorch, time | compiled, time | PyTorch, memory |"
+            ),
             "{text}"
         );
         assert!(
-            text.contains("| one more token | 64 | 128 | 1 | 1.00 | 3.00 | none | 0.50 |"),
+            text.contains("| one more token | 64 | 128 | 1 | 1.00 | 100 | 3.00 | none | 0.50 |"),
             "{text}"
         );
-        assert!(text.contains("| a step | 64 | 128 | 8 | 10.00 | none | 2.00 | none |"), "{text}");
+        assert!(
+            text.contains("| a step | 64 | 128 | 8 | 10.00 | none | none | 2.00 | none |"),
+            "{text}"
+        );
         assert!(models(&serde_json::json!({})).is_none());
     }
 

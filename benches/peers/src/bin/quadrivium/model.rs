@@ -1,4 +1,4 @@
-//! A whole model: a step of its training, a text that is read, tokens that are decoded. The name of an operation is
+//! A whole model: a step of its training, one whose blocks are recomputed, a text that is read, tokens that are decoded. The name of an operation is
 //! `model-H WORK S B`: hidden size, what is done, positions, texts.
 
 use peers::*;
@@ -17,6 +17,7 @@ pub fn make(dev: &Dev, name: &str) -> Option<Call> {
         "64" => work_of::<512, 64, 4, 2, 16, 192, 2>(dev, work),
         "128" => work_of::<512, 128, 4, 2, 32, 384, 4>(dev, work), // as in class
         "256" => work_of::<1000, 256, 8, 2, 32, 704, 2>(dev, work),
+        "384" => work_of::<4000, 384, 6, 2, 64, 1024, 12>(dev, work), // many blocks
         "512" => work_of::<4000, 512, 8, 4, 64, 1408, 2>(dev, work),
         "768" => work_of::<8000, 768, 12, 4, 64, 2048, 2>(dev, work),
         _ => None,
@@ -53,7 +54,8 @@ fn work_of<
         dev.tensor_from_vec(rows.collect(), (b, len))
     };
     match work {
-        "step" => {
+        "step" | "recomputed" => {
+            let again = work == "recomputed";
             let (ids, next) = (columns(0, s), columns(1, s));
             let adam = AdamW::new(AdamWConfig::default()).ok()?;
             let grads = model.try_alloc_grads().ok()?;
@@ -61,7 +63,11 @@ fn work_of<
             Some(Box::new(move || {
                 let (model, adam, grads) = &mut *state.borrow_mut();
                 let traced = ids.clone().traced(grads.take().expect("gradients"));
-                let logits = model.try_forward(traced).expect("logits");
+                let logits = match again {
+                    true => model.try_forward_recomputed(traced, 0),
+                    false => model.try_forward(traced),
+                };
+                let logits = logits.expect("logits");
                 let loss = cross_entropy(logits, &next).expect("a loss");
                 let value = loss.with_empty_tape();
                 let mut made = loss.try_backward().expect("gradients");
