@@ -87,7 +87,7 @@ const WORKS: [(&str, &str, f64); 4] = [
     ("step", "a step", 1.0),
     ("recomputed", "a step, recomputed", 1.0),
     ("prefill", "a prompt", 1.0),
-    ("decode", "one more token", 32.0),
+    ("decode", "a token", 32.0),
 ];
 
 /// The record of a whole model on a machine in Markdown, if it is there and whole. On a GPU memory was not measured.
@@ -125,9 +125,10 @@ fn models(record: &Value) -> Option<String> {
         let (_, called, calls) = WORKS[nth];
         let bytes = &memory[operation];
         let ours = times[OURS]["median"].as_f64()?;
-        let _ = write!(out, "| {called} | {h} | {s} | {b} | {:.2} |", ours * 1e3 / calls);
+        let ms = digits(ours * 1e3 / calls);
+        let _ = write!(out, "| {called} | {h} | {s} | {b} | {ms} |");
         if has_memory {
-            let megabytes = bytes[OURS].as_f64().map(|bytes| format!("{:.0}", bytes / 1e6));
+            let megabytes = bytes[OURS].as_f64().map(|bytes| digits(bytes / 1e6));
             let _ = write!(out, " {} |", megabytes.unwrap_or("none".into()));
         }
         for (_, implementation, what) in &others {
@@ -257,11 +258,11 @@ mod tests {
             "{text}"
         );
         assert!(
-            text.contains("| one more token | 64 | 128 | 1 | 1.00 | 100 | 3.00 | none | 0.50 |"),
+            text.contains("| a token | 64 | 128 | 1 | 1.00 | 100 | 3.00 | none | 0.50 |"),
             "{text}"
         );
         assert!(
-            text.contains("| a step | 64 | 128 | 8 | 10.00 | none | none | 2.00 | none |"),
+            text.contains("| a step | 64 | 128 | 8 | 10.0 | none | none | 2.00 | none |"),
             "{text}"
         );
         assert!(models(&serde_json::json!({})).is_none());
@@ -301,9 +302,9 @@ mod tests {
             "{text}"
         );
         // In the order of the work and of its size, not of the alphabet.
-        let lines = "| a step | 64 | 128 | 8 | 32.00 | 0.50 |\n\
-                     | a step | 256 | 128 | 4 | 64.00 | none |\n\
-                     | one more token | 64 | 128 | 1 | 1.00 | none |\n";
+        let lines = "| a step | 64 | 128 | 8 | 32.0 | 0.50 |\n\
+                     | a step | 256 | 128 | 4 | 64.0 | none |\n\
+                     | a token | 64 | 128 | 1 | 1.00 | none |\n";
         assert!(text.ends_with(lines), "{text}");
     }
 }
