@@ -211,7 +211,10 @@ pub mod functional {
     #[doc(inline)]
     pub use crate::{
         absolute::{add_learned_positions, add_sinusoids, sinusoid_shift, sinusoids},
-        attention::{biased_attention, causal_attention, causal_mask, repeat_kv, softmax_backward},
+        attention::{
+            biased_attention, causal_attention, causal_mask, repeat_kv, sliding_window_mask,
+            softmax_backward,
+        },
         biases::{
             alibi_bias, alibi_slopes, kerple_bias, relative_scores, relative_scores_direct,
             t5_bias, t5_bucket,

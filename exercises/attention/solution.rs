@@ -156,6 +156,18 @@ impl<D: Device<f32>> KvCache<D> {
     }
 }
 
+/// Task `attention/sliding-window`. Your mask with a window: a token sees at most the last `window` positions, its own among
+/// them, when `p` tokens are in the cache and `s` are new: `[s, p + s]`, row by row.
+///
+/// A window of 1 shows each token itself, and one that is as long as the text hides nothing. `window` is at least 1, and
+/// may be as large as a `usize` can be.
+pub fn sliding_window_mask(s: usize, p: usize, window: usize) -> Vec<bool> {
+    // task attention/sliding-window: begin
+    let sees = move |at: usize, j: usize| j <= at && at - j < window;
+    (0..s).flat_map(|i| (0..p + s).map(move |j| sees(p + i, j))).collect()
+    // task attention/sliding-window: end
+}
+
 /// The sizes of an attention as a type: a token of `H` elements, `NH` query heads, `NKV` key and value heads, `HD`
 /// elements a head.
 #[derive(Debug, Clone, Copy)]
@@ -193,8 +205,8 @@ impl<const H: usize, const NH: usize, const NKV: usize, const HD: usize> HeadSiz
 /// a `Box<dyn interface::KeyValueCache>`: `cache.push(&piece)` takes an
 /// `interface::KeysValues { shape: [b, s, nkv, hd], k, v }` and gives all that is kept, in the same form. The parts
 /// have names too: `attention.repeat([b, t, nkv, hd], times, &x)`, `attention.mask(s, p)`,
-/// `attention.softmax_backward([b, nh, s, t], &y, &dy)`. Each may refuse: `?` makes that your `Err`, with its words in
-/// `refusal.0`.
+/// `attention.window_mask(s, p, window)`, `attention.softmax_backward([b, nh, s, t], &y, &dy)`. Each may refuse: `?` makes
+/// that your `Err`, with its words in `refusal.0`.
 ///
 /// You are graded by the known bugs that you catch, at least 15, and you may not reject a correct one. Think of what a
 /// later token may not change, of the result when all values are equal, and of a text in two pieces.

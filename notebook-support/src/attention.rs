@@ -45,6 +45,10 @@ impl GroupedQueryAttention for Lines {
         Ok(mask(s, p))
     }
 
+    fn window_mask(&self, _: usize, _: usize, _: usize) -> Reply<Vec<bool>> {
+        Err(not_asked())
+    }
+
     fn forward_in(&self, _: Manner, _: &AttendCase) -> Reply<Vec<f32>> {
         Err(not_asked())
     }

@@ -55,6 +55,20 @@ pub fn causal_mask(offset: usize, s: usize, t: usize, padding: &[usize]) -> Vec<
 }
 // ANCHOR_END: causal_mask
 
+// ANCHOR: sliding_window_mask
+/// The same for a sliding window, `[s, t]`: the query of row `i` sees the last `window` positions up to its own, which is
+/// one of them. Source: Beltagy et al. 2020, "Longformer".
+///
+/// # Errors
+/// A window of 0, through which nothing is seen.
+pub fn sliding_window_mask(offset: usize, s: usize, t: usize, window: usize) -> Result<Vec<bool>> {
+    require(window > 0, "window", "at least 1", 0.0)?;
+    let sees = move |query: usize, key: usize| key <= query && query - key < window;
+    let row = |i| (0..t).map(move |j| sees(offset.saturating_add(i), j));
+    Ok((0..s).flat_map(row).collect())
+}
+// ANCHOR_END: sliding_window_mask
+
 // ANCHOR: attention_forward
 /// Causal attention with grouped heads: `softmax(q k^T / sqrt(hd)) v`, where a query sees the positions up to its
 /// own.

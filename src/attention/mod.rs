@@ -5,15 +5,21 @@
 mod cache;
 mod formula;
 pub(crate) mod fused;
-
+mod qk_norm;
 pub(crate) mod sizes;
+mod window;
 
 pub(crate) use cache::Before;
 pub use cache::{Kept, KvCache};
 use formula::attention_in_texts;
-pub use formula::{biased_attention, causal_attention, causal_mask, repeat_kv, softmax_backward};
+pub use formula::{
+    biased_attention, causal_attention, causal_mask, repeat_kv, sliding_window_mask,
+    softmax_backward,
+};
 pub(crate) use formula::{check_padding, padded_positions};
 pub(crate) use fused::{only_seen, score_keys, weigh};
+pub use qk_norm::QkNorm;
+pub use window::SlidingWindow;
 
 use crate::error::Result;
 use crate::linear::{Linear, LinearConfig};

@@ -353,6 +353,13 @@ def attention_mask(q):
     return causal_mask(q["s"], q["p"]).int()
 
 
+@call
+def attention_window_mask(q):
+    """The band between two diagonals. PyTorch counts them in 64 bits with a sign."""
+    s, p = q["s"], q["p"]
+    return causal_mask(s, p).triu(diagonal=p + 1 - min(q["window"], p + s)).int()
+
+
 def attention_inputs(q, grad):
     return [floats(q[name], q[of], grad=grad) for name, of in (("q", "of_q"), ("k", "of_k"), ("v", "of_k"))]
 

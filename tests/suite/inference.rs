@@ -2,6 +2,7 @@
 
 mod broken;
 mod kinds;
+mod typed;
 
 use crate::support::*;
 use quadrivium::inference::*;

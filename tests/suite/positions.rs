@@ -6,6 +6,7 @@ mod each_token;
 
 use crate::model::named;
 use crate::support::*;
+use quadrivium::attention::{QkNorm, SlidingWindow};
 use quadrivium::model::*;
 use quadrivium::pos_emb::*;
 use quadrivium::position::*;
@@ -250,6 +251,8 @@ fn every_encoding() -> (Wrong, BTreeSet<&'static str>) {
     }
 
     shared!("NoPosition", "nowhere", true, true, NoPosition);
+    shared!("SlidingWindow", "shared", true, true, SlidingWindow::<3>);
+    in_blocks!("QkNorm", "in blocks", true, true, QkNorm::new(&dev, 1e-6, Alibi::<NH>)?);
     shared!("Sinusoidal", "on tokens", true, true, Sinusoidal::default());
     let learned = LearnedPositionsConfig { init_std: 0.5, ..Default::default() };
     let of = || LearnedPositions::<MS, H, f64, _>::new(&dev, learned);

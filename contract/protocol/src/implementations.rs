@@ -171,6 +171,7 @@ calls! {
     attention: GroupedQueryAttention {
         repeat_backward(val manner: Manner, val shape: [usize; 4], val times: usize, list dy: f32) -> Vec<f32>;
         mask(val s: usize, val p: usize) -> Vec<bool>;
+        window_mask(val s: usize, val p: usize, val window: usize) -> Vec<bool>;
         cache(val capacity: usize) -> Box<dyn KeyValueCache>;
         repeat_in(val manner: Manner, val shape: [usize; 4], val times: usize, list x: f32) -> Vec<f32>;
         forward_in(val manner: Manner, by case: AttendCase) -> Vec<f32>;

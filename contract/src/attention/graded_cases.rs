@@ -3,7 +3,8 @@
 use crate::attention::interface::*;
 use crate::attention::laws::{
     Asked, Pieces, Rows, keeps_special, matches_dk, matches_dq, matches_dv, matches_mask,
-    matches_pieces, matches_repeat, matches_repeat_back, matches_softmax_back, matches_y,
+    matches_pieces, matches_repeat, matches_repeat_back, matches_softmax_back, matches_window,
+    matches_y,
 };
 use crate::attention::menu::CACHE_HEADS;
 use crate::category::Category;
@@ -192,6 +193,7 @@ pub fn graded_cases(run: &Run) -> Vec<GradedCase<Attention>> {
     repeats(&run, &mut graded);
     repeats_back(&run, &mut graded);
     masks(&run, &mut graded);
+    windows(&run, &mut graded);
     let backward: [(_, Judge); 3] = [
         ("backward (dq)", matches_dq),
         ("backward (dk)", matches_dk),
@@ -302,6 +304,43 @@ fn masks(run: &Run, graded: &mut Vec<GradedCase<Attention>>) {
             Category::Extent,
             s * combination.pick(0, &[1, 2, 3]),
             p * combination.pick(1, &[1, 2, 7]),
+        );
+    }
+}
+
+fn windows(run: &Run, graded: &mut Vec<GradedCase<Attention>>) {
+    let mut add = |category, s, p, window| {
+        graded.push(GradedCase::new("window_mask", category, move |attention: &Attention| {
+            matches_window(attention, (s, p, window))
+        }));
+    };
+    for (s, p, window) in
+        [(1, 0, 1), (2, 0, 1), (3, 0, 2), (1, 3, 2), (3, 2, 2), (2, 5, 3), (4, 3, 9)]
+    {
+        add(Category::Mask, s, p, window);
+    }
+    for (s, p) in [(0, 3), (0, 0)] {
+        add(Category::Mask, s, p, 2);
+    }
+    for n in sizes(run) {
+        add(Category::Extent, n, 2, 3);
+        add(Category::Extent, 2, n, 3);
+        add(Category::Extent, 3, n, n);
+        add(Category::Extent, n, n, n);
+        add(Category::Extent, 3, 2 * n, n);
+    }
+    // Past what a byte counts, and the window of a model: it is as far away as it can be.
+    for (s, p, window) in [(2, 300, 280), (3, 300, 260), (1, 4200, 4096), (2, 4100, 4096)] {
+        add(Category::Extent, s, p, window);
+    }
+    add(Category::Extent, 2, 3, usize::MAX);
+    for combination in combinations(run) {
+        let [s, p] = combination.tokens;
+        add(
+            Category::Extent,
+            s * combination.pick(0, &[1, 2, 3]),
+            p * combination.pick(1, &[1, 2, 7]),
+            combination.pick(2, &[1, 2, 3, 5, 8, 17]),
         );
     }
 }

@@ -12,6 +12,9 @@ bugs! {
     // --- mask -------------------------------------------------------------------------------
     NoMask, MaskNotUsed, NotItself, OneAhead, TopLeft, TopLeftInAttention, CacheNotSeen, NoMaskWithCache, MaskInBytes,
     UpperTriangle, Window,
+    // --- a sliding window -------------------------------------------------------------------
+    WindowIgnored, WindowOneMore, WindowBothWays, WindowInBlocks, WindowOfNewTokens, WindowFromTheLastToken,
+    WindowNotForOneToken,
     // --- scale ------------------------------------------------------------------------------
     NotScaled, ScaledTwice, ByHiddenSize, ByHeads, ScaledUp,
     // --- softmax ----------------------------------------------------------------------------
@@ -315,6 +318,94 @@ impl AttentionLoops for UpperTriangle {
 impl AttentionLoops for Window {
     fn sees(&self, row: usize, key: usize, p: usize, _: usize) -> bool {
         key <= p + row && p + row < key + 16
+    }
+}
+
+// --- a sliding window -------------------------------------------------------------------
+
+/// forgets the window, so that each token sees the whole text before it
+///
+/// One of several kernels does not get the setting. Texts that are shorter than the window come out right.
+#[bug(
+    "attention/window-ignored",
+    named_by = "attention/window-band",
+    source = "sgl-project/sglang pull request 26516; unslothai/unsloth pull request 8253"
+)]
+impl AttentionLoops for WindowIgnored {
+    fn sees_through(&self, row: usize, key: usize, (p, _): (usize, usize), _: usize) -> bool {
+        key <= p + row
+    }
+}
+
+/// shows one position more than the window has
+///
+/// A kernel counts the positions before the token, and a model's setting counts the token too.
+#[bug(
+    "attention/window-one-more",
+    named_by = "attention/window-band",
+    source = "huggingface/transformers issue 39408; ml-explore/mlx-lm pull request 390; zml/zml pull request 763"
+)]
+impl AttentionLoops for WindowOneMore {
+    fn sees_through(&self, row: usize, key: usize, (p, _): (usize, usize), window: usize) -> bool {
+        key <= p + row && p + row <= key.saturating_add(window)
+    }
+}
+
+/// lets a token see as many tokens after it as before it
+///
+/// The window is a bound on the distance, and the mask was to be causal anyway.
+#[bug("attention/window-both-ways", named_by = "attention/window-band")]
+impl AttentionLoops for WindowBothWays {
+    fn sees_through(&self, row: usize, key: usize, (p, _): (usize, usize), window: usize) -> bool {
+        (p + row).abs_diff(key) < window
+    }
+}
+
+/// cuts the text into blocks as long as the window, and shows a token the part of its own block
+///
+/// Both limit what is seen, and some models have blocks. The first token of a block then sees itself alone.
+#[bug("attention/window-in-blocks", named_by = "attention/window-band")]
+impl AttentionLoops for WindowInBlocks {
+    fn sees_through(&self, row: usize, key: usize, (p, _): (usize, usize), window: usize) -> bool {
+        key <= p + row && key / window == (p + row) / window
+    }
+}
+
+/// counts the window from the number of a new token, as if nothing were in the cache
+///
+/// The triangle was moved for the cache and the other edge of the band was not, so the tokens see too much.
+#[bug(
+    "attention/window-of-new-tokens",
+    named_by = "attention/window-with-cache",
+    source = "trymirai/lalamo pull request 200"
+)]
+impl AttentionLoops for WindowOfNewTokens {
+    fn sees_through(&self, row: usize, key: usize, (p, _): (usize, usize), window: usize) -> bool {
+        key <= p + row && row < key.saturating_add(window)
+    }
+}
+
+/// counts the window of all tokens from the last one
+///
+/// The keys are cut to the last ones before the piece is computed. Its first tokens then lose the beginning of their windows.
+#[bug("attention/window-from-the-last-token", named_by = "attention/window-band")]
+impl AttentionLoops for WindowFromTheLastToken {
+    fn sees_through(&self, row: usize, key: usize, (p, s): (usize, usize), window: usize) -> bool {
+        key <= p + row && p + s <= key.saturating_add(window)
+    }
+}
+
+/// masks nothing for a single token
+///
+/// A single token sees all that is before it, so no mask was made. That was right until there was a window.
+#[bug(
+    "attention/window-not-for-one-token",
+    named_by = "attention/window-with-cache",
+    source = "rajveer43/VeloxQuant-MLX pull request 463"
+)]
+impl AttentionLoops for WindowNotForOneToken {
+    fn sees_through(&self, row: usize, key: usize, (p, s): (usize, usize), window: usize) -> bool {
+        key <= p + row && (s == 1 || p + row < key.saturating_add(window))
     }
 }
 

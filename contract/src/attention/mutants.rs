@@ -19,6 +19,7 @@ pub const AXES: Axes = Axes {
         "repeat",
         "repeat_backward",
         "mask",
+        "window_mask",
         "forward",
         "backward",
         "softmax_backward",
@@ -53,7 +54,7 @@ pub const AXES: Axes = Axes {
             why: "it is written by hand, without a tape",
         },
         NotAsked {
-            calls: &["repeat", "repeat_backward", "mask", "softmax_backward"],
+            calls: &["repeat", "repeat_backward", "mask", "window_mask", "softmax_backward"],
             ways: &[Way::Refusal, Way::Words],
             why: "it refuses nothing",
         },
@@ -64,12 +65,12 @@ pub const AXES: Axes = Axes {
             why: "the tasks ask for no words",
         },
         NotAsked {
-            calls: &["mask", "cache"],
+            calls: &["mask", "window_mask", "cache"],
             ways: &OF_TENSORS,
             why: "it takes numbers, and keeps nothing",
         },
         NotAsked {
-            calls: &["mask", "cache"],
+            calls: &["mask", "window_mask", "cache"],
             ways: &[Way::Special, Way::AfterRefusal],
             why: "it takes numbers, and keeps nothing",
         },
@@ -100,7 +101,7 @@ pub const AXES: Axes = Axes {
         },
     ],
     parts: &["b", "s", "t", "n", "k", "d"],
-    sizes: &["b", "s", "p", "t", "k", "g", "d"],
+    sizes: &["b", "s", "p", "t", "w", "k", "g", "d"],
     types: &[],
     quantities: &[],
 };
@@ -175,6 +176,13 @@ impl GroupedQueryAttention for Mixed<Attention> {
     fn mask(&self, s: usize, p: usize) -> Reply<Vec<bool>> {
         let turn = self.mixer.turn(&Call::of("mask", [("s", s), ("p", p), ("t", p + s)]));
         let ask = |attention: &Attention| attention.mask(s, p);
+        turn.values(&[("s", s), ("t", p + s)], || ask(&*self.right), || ask(&*self.wrong))
+    }
+
+    fn window_mask(&self, s: usize, p: usize, window: usize) -> Reply<Vec<bool>> {
+        let sizes = [("s", s), ("p", p), ("t", p + s), ("w", window)];
+        let turn = self.mixer.turn(&Call::of("window_mask", sizes));
+        let ask = |attention: &Attention| attention.window_mask(s, p, window);
         turn.values(&[("s", s), ("t", p + s)], || ask(&*self.right), || ask(&*self.wrong))
     }
 
@@ -308,10 +316,8 @@ pub fn fuzz(attention: &Attention, mut draw: Draw) -> Vec<Said> {
         }
         Ok(said)
     };
-    let mask = || {
-        let mask = attention.mask(s, p)?;
-        Ok(mask.into_iter().map(|seen| f64::from(u8::from(seen))).collect())
-    };
+    let seen = |mask: Vec<bool>| mask.into_iter().map(|seen| f64::from(u8::from(seen))).collect();
+    let window = 1 + draw.below(9);
     let grads = || {
         let AttendGrads { dq, dk, dv } = attention.backward_in(manner, &case, &dy)?;
         Ok(widen(&[dq, dk, dv].concat()))
@@ -323,7 +329,8 @@ pub fn fuzz(attention: &Attention, mut draw: Draw) -> Vec<Said> {
     vec![
         answered(|| Ok(widen(&repeat()?))),
         answered(|| Ok(widen(&repeat_back()?))),
-        answered(mask),
+        answered(|| Ok(seen(attention.mask(s, p)?))),
+        answered(|| Ok(seen(attention.window_mask(s, p, window)?))),
         answered(|| Ok(widen(&attention.forward_in(manner, &case)?))),
         answered(grads),
         answered(|| Ok(widen(&softmax()?))),

@@ -62,6 +62,12 @@ pub trait AttentionLoops: AsAttentionLoops {
         key <= p + row
     }
 
+    /// Whether it is seen through a window of the last `window` positions.
+    fn sees_through(&self, row: usize, key: usize, (p, s): (usize, usize), window: usize) -> bool {
+        let _ = s;
+        key <= p + row && p + row < key.saturating_add(window)
+    }
+
     /// [`AttentionLoops::sees`], inside of attention.
     fn seen(&self, row: usize, key: usize, sizes: &AttendSizes) -> bool {
         self.sees(row, key, sizes.keys - sizes.queries, sizes.queries)
@@ -381,6 +387,11 @@ impl GroupedQueryAttention for Loops<dyn AttentionLoops> {
             .flat_map(|i| (0..p + s).map(move |j| (i, j)))
             .map(|(i, j)| self.0.sees(i, j, p, s))
             .collect())
+    }
+
+    fn window_mask(&self, s: usize, p: usize, window: usize) -> Reply<Vec<bool>> {
+        let places = (0..s).flat_map(|i| (0..p + s).map(move |j| (i, j)));
+        Ok(places.map(|(i, j)| self.0.sees_through(i, j, (p, s), window)).collect())
     }
 
     fn forward_in(&self, _: Manner, case: &AttendCase) -> Reply<Vec<f32>> {

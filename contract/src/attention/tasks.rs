@@ -116,6 +116,24 @@ pub static TASKS: &[Spec] = &[
         },
     },
     Spec {
+        name: "attention/sliding-window",
+        subject: "who sees whom through a window",
+        place: "attention/sliding-window",
+        needs: &[],
+        chapter: "attention#window",
+        library: At { file: "src/attention/formula.rs", mark: "ANCHOR: sliding_window_mask" },
+        grading: Grading::Invariants {
+            ids: &[
+                "attention/window-band",
+                "attention/window-with-cache",
+                "attention/window-of-the-text",
+                "attention/window-any-size",
+            ],
+            calls: &["window_mask"],
+            by_hand: false,
+        },
+    },
+    Spec {
         name: "attention/types",
         subject: "heads that do not fit must not compile",
         place: "attention/types",

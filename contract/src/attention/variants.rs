@@ -234,6 +234,16 @@ impl GroupedQueryAttention for InF32 {
         Ok((0..s).flat_map(row).collect())
     }
 
+    /// The window slides along the row.
+    fn window_mask(&self, s: usize, p: usize, window: usize) -> Reply<Vec<bool>> {
+        let row = |i: usize| {
+            let (end, t) = (p + i + 1, p + s);
+            let start = end.saturating_sub(window);
+            [vec![false; start], vec![true; end - start], vec![false; t - end]].concat()
+        };
+        Ok((0..s).flat_map(row).collect())
+    }
+
     fn forward_in(&self, _: Manner, case: &AttendCase) -> Reply<Vec<f32>> {
         Self::check(case)?;
         let [b, s, nh, _] = case.sizes.of_queries();

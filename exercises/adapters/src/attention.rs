@@ -69,6 +69,11 @@ impl GroupedQueryAttention for Learner {
         Ok(attention::causal_mask(s, p))
     }
 
+    fn window_mask(&self, s: usize, p: usize, window: usize) -> Reply<Vec<bool>> {
+        self.may("window_mask")?;
+        Ok(attention::sliding_window_mask(s, p, window))
+    }
+
     fn forward_in(&self, manner: Manner, case: &AttendCase) -> Reply<Vec<f32>> {
         self.may("forward")?;
         let inputs = inputs(case, manner);

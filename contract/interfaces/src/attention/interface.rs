@@ -79,6 +79,9 @@ pub trait GroupedQueryAttention {
     /// Which token may look at which when `p` tokens are in the cache and `s` are new: `[s, p + s]`, row by row.
     fn mask(&self, s: usize, p: usize) -> Reply<Vec<bool>>;
 
+    /// The same where a token sees no more than the last `window` positions, its own among them. `window` is at least 1.
+    fn window_mask(&self, s: usize, p: usize, window: usize) -> Reply<Vec<bool>>;
+
     /// `y`, `[b, s, nh, hd]`.
     fn forward(&self, case: &AttendCase) -> Reply<Vec<f32>> {
         self.forward_in(Manner::Plain, case)

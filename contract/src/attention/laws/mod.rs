@@ -4,12 +4,14 @@ mod cache;
 mod gradients;
 mod tolerance;
 mod values;
+mod window;
 
 pub(super) use cache::{Pieces, keeps_special, matches_pieces};
 pub(super) use gradients::{
     Asked, Rows, matches_dk, matches_dq, matches_dv, matches_softmax_back, matches_y,
 };
 pub(super) use values::{matches_mask, matches_repeat, matches_repeat_back};
+pub(super) use window::matches_window;
 
 use crate::attention::interface::*;
 use crate::component::laws;
@@ -32,7 +34,8 @@ laws! {
     gradients::gradient_of_values, gradients::softmax_gradient_sums_to_zero, gradients::softmax_gradient_of_certainty,
     gradients::softmax_gradient_of_a_level, gradients::softmax_gradient_f64_loops, cache::cache_keeps,
     cache::pieces_are_one_call, cache::full_cache_refuses, cache::refused_piece_changes_nothing,
-    cache::cache_refuses_other_shapes, cache::caches_are_apart, cache::cache_any_size,
+    cache::cache_refuses_other_shapes, cache::caches_are_apart, cache::cache_any_size, window::window_band,
+    window::window_with_cache, window::window_of_the_text, window::window_any_size,
 }
 
 // --- inputs ---------------------------------------------------------------------------------

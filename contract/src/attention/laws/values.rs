@@ -111,7 +111,7 @@ pub(in crate::attention) fn matches_repeat_back(
 // --- mask -----------------------------------------------------------------------------------
 
 /// Rows of a mask, as they are written.
-fn mask_of(rows: &[&str]) -> Vec<bool> {
+pub(super) fn mask_of(rows: &[&str]) -> Vec<bool> {
     rows.iter().flat_map(|row| row.chars().map(|c| c == '1')).collect()
 }
 

@@ -49,6 +49,12 @@ impl GroupedQueryAttention for PyTorch {
         Ok(mask.into_iter().map(|seen| seen == 1).collect())
     }
 
+    fn window_mask(&self, s: usize, p: usize, window: usize) -> Reply<Vec<bool>> {
+        let call = "attention.window_mask";
+        let mask = self.ask_whole(json!({"call": call, "s": s, "p": p, "window": window}))?;
+        Ok(mask.into_iter().map(|seen| seen == 1).collect())
+    }
+
     fn forward_in(&self, _: Manner, case: &AttendCase) -> Reply<Vec<f32>> {
         self.ask_f32(question("attention.forward", case))
     }

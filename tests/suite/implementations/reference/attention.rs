@@ -5,7 +5,9 @@ use crate::implementations::{Adapter, adapter};
 use contract::interface::*;
 use contract::with_cache_heads;
 use quadrivium::attention::KvCache;
-use quadrivium::functional::{causal_attention, causal_mask, repeat_kv, softmax_backward};
+use quadrivium::functional::{
+    causal_attention, causal_mask, repeat_kv, sliding_window_mask, softmax_backward,
+};
 
 /// The adapter.
 pub const ADAPTER: Adapter<Library> = adapter!(GroupedQueryAttention, &[]);
@@ -52,6 +54,10 @@ impl GroupedQueryAttention for Library {
 
     fn mask(&self, s: usize, p: usize) -> Reply<Vec<bool>> {
         Ok(causal_mask(p, s, p + s, &[0]))
+    }
+
+    fn window_mask(&self, s: usize, p: usize, window: usize) -> Reply<Vec<bool>> {
+        sliding_window_mask(p, s, p + s, window).map_err(Refusal::new)
     }
 
     fn forward_in(&self, manner: Manner, case: &AttendCase) -> Reply<Vec<f32>> {
