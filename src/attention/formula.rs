@@ -56,8 +56,8 @@ pub fn causal_mask(offset: usize, s: usize, t: usize, padding: &[usize]) -> Vec<
 // ANCHOR_END: causal_mask
 
 // ANCHOR: sliding_window_mask
-/// The same for a sliding window, `[s, t]`: the query of row `i` sees the last `window` positions up to its own, which is
-/// one of them. Source: Beltagy et al. 2020, "Longformer".
+/// [`causal_mask`] with a sliding window, `[s, t]`: the query of row `i` sees the last `window` positions up to its own,
+/// which is one of them. Source: Beltagy et al. 2020, "Longformer".
 ///
 /// # Errors
 /// A window of 0, through which nothing is seen.

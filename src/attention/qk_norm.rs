@@ -1,6 +1,6 @@
 //! Norms of queries and keys, as Qwen3 has them.
 
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::module::parts;
 use crate::norm::{GroupRmsNorm, GroupRmsNormConfig};
 use crate::position::{PositionEncoding, Positions, ScoreBias};
@@ -8,27 +8,31 @@ use crate::tensor::*;
 
 /// A position encoding before which queries and keys are normalized, each head by itself.
 ///
-/// A score is then at most `sqrt(hd)` times the gains, however large the projections have become, so the softmax does not saturate. All heads
-/// share a gain for queries and one for keys, `[hd]` each. Source: Henry et al. 2020, "Query-Key Normalization for Transformers"; with RMSNorm
-/// and gains as in Qwen3.
+/// A score is then at most `sqrt(hd)` times the largest gains of both, so growing projections alone can't saturate the softmax. All heads
+/// share a gain for queries and one for keys, `[hd]` each. Source: Henry et al. 2020, "Query-Key Normalization for Transformers", with another
+/// norm; with RMSNorm before RoPE as in Qwen3.
 ///
 /// ```
 /// use quadrivium::attention::QkNorm;
-/// use quadrivium::model::LlamaTransformer;
+/// use quadrivium::model::{LlamaConfig, LlamaTransformer};
 /// use quadrivium::position::NoPosition;
 /// use quadrivium::tensor::*;
 ///
 /// let dev = Cpu::default();
-/// let model = LlamaTransformer::<9, 8, 2, 1, 4, 24, 1, f32, _>::new(&dev, Default::default())?;
+/// let config = LlamaConfig { init_std: 0.5, ..Default::default() };
+/// let mut model = LlamaTransformer::<9, 8, 2, 1, 4, 24, 1, f32, _>::new(&dev, config)?;
 /// let rope = model.layers.modules[0].self_attn.position.clone();
-/// let normed = |_| QkNorm::new(&dev, 1e-6, rope.clone());
-/// let mut model = model.with_position(normed, NoPosition)?;
-/// let before = model.try_forward(dev.tensor([[1, 7, 2]]))?.as_vec();
+/// let mut normed = model.clone().with_position(|_| QkNorm::new(&dev, 1e-6, rope.clone()), NoPosition)?;
+/// let (ids, apart) = (dev.tensor([[1, 7, 2]]), |a: Vec<f32>, b: Vec<f32>| {
+///     a.iter().zip(b).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max)
+/// });
+/// let [before, normed_before] = [model.try_forward(ids.clone())?, normed.try_forward(ids.clone())?].map(|y| y.as_vec());
 /// // Queries of twice the length point where they did.
-/// let q_proj = &mut model.layers.modules[0].self_attn.q_proj.weight;
-/// *q_proj = q_proj.clone() * 2.0;
-/// let after = model.try_forward(dev.tensor([[1, 7, 2]]))?.as_vec();
-/// assert!(before.iter().zip(after).all(|(before, after)| (before - after).abs() < 1e-4));
+/// let longer = model.layers.modules[0].self_attn.q_proj.weight.clone() * 2.0;
+/// model.layers.modules[0].self_attn.q_proj.weight = longer.clone();
+/// normed.layers.modules[0].self_attn.q_proj.weight = longer;
+/// assert!(apart(before, model.try_forward(ids.clone())?.as_vec()) > 0.01);
+/// assert!(apart(normed_before, normed.try_forward(ids)?.as_vec()) < 1e-4);
 /// # Ok::<(), quadrivium::Error>(())
 /// ```
 #[derive(Debug, Clone)]
@@ -53,23 +57,6 @@ impl<const HD: usize, F: Float, D: Backend<F>, P> QkNorm<HD, F, D, P> {
     }
 }
 
-/// Each head normalized by itself.
-fn each_head<const HD: usize, B: Dim, S: Dim, N: Dim, F, D, T>(
-    norm: &GroupRmsNorm<HD, HD, F, D>,
-    heads: Tensor<(B, S, N, Const<HD>), F, D, T>,
-) -> Result<Tensor<(B, S, N, Const<HD>), F, D, T>>
-where
-    F: Float,
-    D: Backend<F>,
-    T: Tape<F, D>,
-{
-    let shape @ (b, s, n, hd) = *heads.shape();
-    let heads = heads.try_in_order().map_err(Error::device)?;
-    let heads = heads.try_reshape_like(&(b, s.size() * n.size(), hd)); //     [b, s n, hd]
-    let normed = norm.try_forward(heads.map_err(Error::device)?)?;
-    normed.try_reshape_like(&shape).map_err(Error::device) //                 [b, s, n, hd]
-}
-
 impl<const HD: usize, F: Float, D: Backend<F>, P: PositionEncoding<HD, F, D>>
     PositionEncoding<HD, F, D> for QkNorm<HD, F, D, P>
 {
@@ -88,7 +75,7 @@ impl<const HD: usize, F: Float, D: Backend<F>, P: PositionEncoding<HD, F, D>>
         queries: Tensor<(B, S, N, Const<HD>), F, D, T>,
         positions: &Positions,
     ) -> Result<Tensor<(B, S, N, Const<HD>), F, D, T>> {
-        self.position.on_queries(each_head(&self.q_norm, queries)?, positions)
+        self.position.on_queries(self.q_norm.try_forward_heads(queries)?, positions)
     }
 
     fn on_keys<B: Dim, S: Dim, N: Dim, T: Tape<F, D>>(
@@ -96,16 +83,16 @@ impl<const HD: usize, F: Float, D: Backend<F>, P: PositionEncoding<HD, F, D>>
         keys: Tensor<(B, S, N, Const<HD>), F, D, T>,
         positions: &Positions,
     ) -> Result<Tensor<(B, S, N, Const<HD>), F, D, T>> {
-        self.position.on_keys(each_head(&self.k_norm, keys)?, positions)
+        self.position.on_keys(self.k_norm.try_forward_heads(keys)?, positions)
     }
 
-    /// The bias is that of the normed queries, where it depends on them.
+    /// The bias is that of the normed queries. They are normalized for it once more, also if it does not depend on them.
     fn on_scores<B: Dim, S: Dim, N: Dim, T: Tape<F, D>>(
         &self,
         queries: Tensor<(B, S, N, Const<HD>), F, D, T>,
         keys: usize,
     ) -> Result<ScoreBias<B, S, F, D, T>> {
-        self.position.on_scores(each_head(&self.q_norm, queries)?, keys)
+        self.position.on_scores(self.q_norm.try_forward_heads(queries)?, keys)
     }
 
     fn check_kept(&self, positions: usize) -> Result<()> {

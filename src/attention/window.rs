@@ -7,8 +7,10 @@ use crate::tensor::*;
 /// A sliding window in a model: each token sees the last `W` positions, its own among them.
 ///
 /// It adds minus infinity to the scores of what is farther away, so it may stand beside an encoding in each block, as the one that all
-/// blocks share. What it hides must be finite: NaN plus minus infinity is NaN. [`sliding_window_mask`](super::sliding_window_mask) is the
-/// same as a table of queries and keys. Source: Beltagy et al. 2020, "Longformer".
+/// blocks share. What it hides must be finite: NaN plus minus infinity is NaN. It saves neither time nor memory, because all scores are
+/// computed and all keys are kept; [`inference`](crate::inference) skips what no window shows.
+/// [`sliding_window_mask`](super::sliding_window_mask) is the same as a table of queries and keys. Source: Beltagy et al. 2020,
+/// "Longformer".
 ///
 /// ```
 /// use quadrivium::attention::SlidingWindow;

@@ -252,7 +252,6 @@ fn every_encoding() -> (Wrong, BTreeSet<&'static str>) {
 
     shared!("NoPosition", "nowhere", true, true, NoPosition);
     shared!("SlidingWindow", "shared", true, true, SlidingWindow::<3>);
-    in_blocks!("QkNorm", "in blocks", true, true, QkNorm::new(&dev, 1e-6, Alibi::<NH>)?);
     shared!("Sinusoidal", "on tokens", true, true, Sinusoidal::default());
     let learned = LearnedPositionsConfig { init_std: 0.5, ..Default::default() };
     let of = || LearnedPositions::<MS, H, f64, _>::new(&dev, learned);
@@ -270,6 +269,7 @@ fn every_encoding() -> (Wrong, BTreeSet<&'static str>) {
     let xl = TransformerXlConfig { init_std: 0.5, ..Default::default() };
     let of = || TransformerXl::<H, NH, HD, f64, _>::new(&dev, xl);
     in_blocks!("TransformerXl", "in blocks", true, true, of()?);
+    in_blocks!("QkNorm", "before Transformer-XL", true, true, QkNorm::new(&dev, 1e-6, of()?)?);
 
     for (layout, ratio) in [(Layout::HalfSplit, 1), (Layout::Interleaved, 2)] {
         let ntk =

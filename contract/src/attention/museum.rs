@@ -13,7 +13,7 @@ bugs! {
     NoMask, MaskNotUsed, NotItself, OneAhead, TopLeft, TopLeftInAttention, CacheNotSeen, NoMaskWithCache, MaskInBytes,
     UpperTriangle, Window,
     // --- a sliding window -------------------------------------------------------------------
-    WindowIgnored, WindowOneMore, WindowBothWays, WindowInBlocks, WindowOfNewTokens, WindowFromTheLastToken,
+    WindowIgnored, WindowOneMore, WindowOneLess, WindowBothWays, WindowInBlocks, WindowOfNewTokens, WindowFromTheLastToken,
     WindowNotForOneToken,
     // --- scale ------------------------------------------------------------------------------
     NotScaled, ScaledTwice, ByHiddenSize, ByHeads, ScaledUp,
@@ -348,6 +348,20 @@ impl AttentionLoops for WindowIgnored {
 impl AttentionLoops for WindowOneMore {
     fn sees_through(&self, row: usize, key: usize, (p, _): (usize, usize), window: usize) -> bool {
         key <= p + row && p + row <= key.saturating_add(window)
+    }
+}
+
+/// shows one position fewer than the window has
+///
+/// The token itself was counted twice. With a window of 1 it sees nothing, not even itself.
+#[bug(
+    "attention/window-one-less",
+    named_by = "attention/window-band",
+    source = "lightseekorg/tokenspeed pull request 578"
+)]
+impl AttentionLoops for WindowOneLess {
+    fn sees_through(&self, row: usize, key: usize, (p, _): (usize, usize), window: usize) -> bool {
+        key <= p + row && p + row + 1 < key.saturating_add(window)
     }
 }
 

@@ -1,6 +1,7 @@
 //! What is written is what the model is, and what is read is computed as it was written.
 
 use crate::support::*;
+use quadrivium::attention::{QkNorm, SlidingWindow};
 use quadrivium::checkpoint::*;
 use quadrivium::frequencies::*;
 use quadrivium::layernorm::LayerNorm;
@@ -318,6 +319,10 @@ fn parts_that_no_llama_has_are_refused() {
     let turning = scaled(RotaryFrequencies::plain(8, 10_000.0), MS);
     let both = model(1).with_position(|_| Ok(turning.clone()), Alibi::<2>).unwrap();
     refused(&both, &c, "Alibi<2>: no `config.json` of a Llama can say that");
+    let window = model(1).with_position(|_| Ok(turning.clone()), SlidingWindow::<3>).unwrap();
+    refused(&window, &c, "SlidingWindow<3>");
+    let normed = |_| QkNorm::<8, f32, Dev, _>::new(&dev(), 1e-6, turning.clone());
+    refused(&model(1).with_position(normed, NoPosition).unwrap(), &c, "QkNorm<8");
     let twice = model(1).with_position(|_| Ok(turning.clone()), turning.clone()).unwrap();
     refused(&twice, &c, "encoded by ScaledRope<8");
     refused(&model(1).with_position(none, Sinusoidal::default()).unwrap(), &c, "Sinusoidal");

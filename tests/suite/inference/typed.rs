@@ -6,9 +6,11 @@ use quadrivium::checkpoint::{CheckpointConfig, RopeScaling, save_checkpoint};
 use quadrivium::error::Error;
 use quadrivium::inference::LlamaModel;
 use quadrivium::model::{LlamaCache, LlamaConfig, LlamaRope, LlamaTransformer};
-use quadrivium::position::{NoPosition, PositionEncoding};
+use quadrivium::position::{
+    NoPosition, PositionEncoding, ScoreBias, TransformerXl, TransformerXlConfig,
+};
 use quadrivium::tensor::*;
-use quadrivium::{NtkAwareRope, NtkAwareRopeConfig};
+use quadrivium::{NtkAwareRope, NtkAwareRopeConfig, composed};
 use safetensors::tensor::{Dtype, SafeTensors, TensorView};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -88,8 +90,9 @@ where
 {
     let want = widen(&read.logits(&IDS).unwrap());
     let bound = 1e-5 * want.iter().fold(0.0f64, |most, x| most.max(x.abs()));
-    let whole = typed.try_forward(tensor_of(&IDS)).unwrap().as_vec();
-    assert_within(&widen(&whole), &want, |_| bound);
+    let whole = || typed.try_forward(tensor_of(&IDS)).unwrap().as_vec();
+    assert_within(&widen(&whole()), &want, |_| bound);
+    assert_within(&widen(&composed(whole)), &want, |_| bound);
     let mut cache = LlamaCache::new(IDS.len());
     let piece =
         |ids: &[usize], cache: &mut _| typed.try_decode(tensor_of(ids), cache).unwrap().as_vec();
@@ -182,6 +185,23 @@ fn gradients_go_through_both() {
         run(&of).slice((.., 4.., ..)).realize();
     let dx = last.square().sum::<Rank0, _>().backward().get(&x).as_vec();
     assert!(dx[..24].iter().all(|d| *d == 0.0) && dx[24..].iter().all(|d| *d != 0.0), "{dx:?}");
+}
+
+/// Transformer-XL asks the queries for a bias. It gets them as they meet the keys.
+#[test]
+fn a_bias_is_that_of_the_normed_queries() {
+    let config = TransformerXlConfig { init_std: 0.5, ..Default::default() };
+    let xl = || TransformerXl::<8, 2, 4, f64, Dev>::new(&dev(), config).unwrap();
+    let mut normed = QkNorm::new(&dev(), 1e-6, xl()).unwrap();
+    normed.q_norm.weight = tensor(&[0.5, 1.0, 1.5, 2.0], Default::default());
+    let queries: Tensor<Rank4<1, 3, 2, 4>, f64, Dev> = tensor(&wave(24, 0.9), Default::default());
+    let bias =
+        |of: Result<ScoreBias<_, _, f64, Dev>, Error>| of.unwrap().by_score.unwrap().as_vec();
+    let got = bias(normed.on_scores(queries.clone(), 5));
+    let raw = bias(xl().on_scores(queries.clone(), 5));
+    let by_hand = normed.q_norm.try_forward_heads(queries).unwrap();
+    assert_eq!(got, bias(xl().on_scores(by_hand, 5)));
+    assert_ne!(got, raw);
 }
 
 #[test]

@@ -24,7 +24,7 @@ fn expect_window(
 
 /// A window of w shows each token itself and the w − 1 tokens before it, and none after it.
 #[law("attention/window-band", see = "attention#window", about = Mask, points = 2,
-    formula = "p = 0  ⇒  window_mask[t][j] = 1 where t − w < j ≤ t",
+    formula = "p = 0  ⇒  band[t][j] = 1 where t − w < j ≤ t",
     stays = "The band that is known by heart.")]
 pub(super) fn window_band(attention: &Attention, _: &Run) -> Verdict {
     let why = "1 where row t sees column j: itself and the w − 1 before it";
@@ -38,7 +38,7 @@ pub(super) fn window_band(attention: &Attention, _: &Run) -> Verdict {
 
 /// The window slides along the whole text: with p positions in the cache, row t is at position p + t.
 #[law("attention/window-with-cache", see = "attention#window", about = Mask, points = 2,
-    formula = "window_mask[t][j] = 1 where p + t − w < j ≤ p + t")]
+    formula = "band[t][j] = 1 where p + t − w < j ≤ p + t")]
 pub(super) fn window_with_cache(attention: &Attention, _: &Run) -> Verdict {
     let why = "1 where row t sees column j: p + t − w < j ≤ p + t";
     let expect =
@@ -51,7 +51,7 @@ pub(super) fn window_with_cache(attention: &Attention, _: &Run) -> Verdict {
 
 /// A window that is as long as the text hides nothing: it is the causal mask.
 #[law("attention/window-of-the-text", see = "attention#window", about = Mask, points = 1,
-    formula = "w ≥ p + s  ⇒  window_mask[t][j] = 1 where j ≤ p + t",
+    formula = "w ≥ p + s  ⇒  band[t][j] = 1 where j ≤ p + t",
     stays = "The one case in which a window may be forgotten, told apart from those in which it may not.")]
 pub(super) fn window_of_the_text(attention: &Attention, _: &Run) -> Verdict {
     let why = "the causal mask, since no position is as far away as the window is long";
@@ -67,7 +67,7 @@ pub(super) fn window_of_the_text(attention: &Attention, _: &Run) -> Verdict {
 
 /// For any number of new tokens, any p in the cache and any window, row t sees the last w columns up to p + t.
 #[law("attention/window-any-size", see = "attention#window", about = Mask, points = 1,
-    formula = "window_mask[t][j] = 1 where p + t − w < j ≤ p + t", stays = NET)]
+    formula = "band[t][j] = 1 where p + t − w < j ≤ p + t", stays = NET)]
 pub(super) fn window_any_size(attention: &Attention, run: &Run) -> Verdict {
     judge_graded_cases(attention, run, "window_mask")
 }
