@@ -314,9 +314,17 @@ fn windows(run: &Run, graded: &mut Vec<GradedCase<Attention>>) {
             matches_window(attention, (s, p, window))
         }));
     };
-    for (s, p, window) in
-        [(1, 0, 1), (2, 0, 1), (3, 0, 2), (1, 3, 2), (3, 2, 2), (2, 5, 3), (4, 3, 9)]
-    {
+    for (s, p, window) in [
+        (1, 0, 1),
+        (2, 0, 1),
+        (2, 0, 2),
+        (1, 1, 1),
+        (3, 0, 2),
+        (1, 3, 2),
+        (3, 2, 2),
+        (2, 5, 3),
+        (4, 3, 9),
+    ] {
         add(Category::Mask, s, p, window);
     }
     for (s, p) in [(0, 3), (0, 0)] {
