@@ -22,12 +22,12 @@ fn expect_window(
         })
 }
 
-/// A window of w shows each token itself and the w − 1 tokens before it, and none after it.
+/// A window of W shows each token itself and the W − 1 tokens before it, and none after it.
 #[law("attention/window-band", see = "attention#window", about = Mask, points = 2,
-    formula = "p = 0  ⇒  band[t][j] = 1 where t − w < j ≤ t",
+    formula = "p = 0  ⇒  band[t][j] = 1 where t − W < j ≤ t",
     stays = "The band that is known by heart.")]
 pub(super) fn window_band(attention: &Attention, _: &Run) -> Verdict {
-    let why = "1 where row t sees column j: itself and the w − 1 before it";
+    let why = "1 where row t sees column j: itself and the W − 1 before it";
     let expect =
         |s, window, rows: &[&str]| expect_window(attention, (s, 0, window), &mask_of(rows), why);
     expect(3, 1, &["100", "010", "001"])?;
@@ -38,9 +38,9 @@ pub(super) fn window_band(attention: &Attention, _: &Run) -> Verdict {
 
 /// The window slides along the whole text: with p positions in the cache, row t is at position p + t.
 #[law("attention/window-with-cache", see = "attention#window", about = Mask, points = 2,
-    formula = "band[t][j] = 1 where p + t − w < j ≤ p + t")]
+    formula = "band[t][j] = 1 where p + t − W < j ≤ p + t")]
 pub(super) fn window_with_cache(attention: &Attention, _: &Run) -> Verdict {
-    let why = "1 where row t sees column j: p + t − w < j ≤ p + t";
+    let why = "1 where row t sees column j: p + t − W < j ≤ p + t";
     let expect =
         |s, p, window, rows: &[&str]| expect_window(attention, (s, p, window), &mask_of(rows), why);
     expect(1, 4, 2, &["00011"])?;
@@ -51,7 +51,7 @@ pub(super) fn window_with_cache(attention: &Attention, _: &Run) -> Verdict {
 
 /// A window that is as long as the text hides nothing: it is the causal mask.
 #[law("attention/window-of-the-text", see = "attention#window", about = Mask, points = 1,
-    formula = "w ≥ p + s  ⇒  band[t][j] = 1 where j ≤ p + t",
+    formula = "W ≥ p + s  ⇒  band[t][j] = 1 where j ≤ p + t",
     stays = "The one case in which a window may be forgotten, told apart from those in which it may not.")]
 pub(super) fn window_of_the_text(attention: &Attention, _: &Run) -> Verdict {
     let why = "the causal mask, since no position is as far away as the window is long";
@@ -65,9 +65,9 @@ pub(super) fn window_of_the_text(attention: &Attention, _: &Run) -> Verdict {
     Ok(None)
 }
 
-/// For any number of new tokens, any p in the cache and any window, row t sees the last w columns up to p + t.
+/// For any number of new tokens, any p in the cache and any window, row t sees the last W columns up to p + t.
 #[law("attention/window-any-size", see = "attention#window", about = Mask, points = 1,
-    formula = "band[t][j] = 1 where p + t − w < j ≤ p + t", stays = NET)]
+    formula = "band[t][j] = 1 where p + t − W < j ≤ p + t", stays = NET)]
 pub(super) fn window_any_size(attention: &Attention, run: &Run) -> Verdict {
     judge_graded_cases(attention, run, "window_mask")
 }
@@ -80,6 +80,6 @@ pub(in crate::attention) fn matches_window(
     let (s, p, window) = sizes;
     let seen = |i: usize, j: usize| (p + i + 1).saturating_sub(window) <= j && j <= p + i;
     let expected: Vec<bool> = (0..s).flat_map(|i| (0..p + s).map(move |j| seen(i, j))).collect();
-    let why = "1 where row t sees column j: p + t − w < j ≤ p + t";
+    let why = "1 where row t sees column j: p + t − W < j ≤ p + t";
     expect_window(attention, sizes, &expected, why)
 }
